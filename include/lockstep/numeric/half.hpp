@@ -1,0 +1,110 @@
+// Conversions between the storage types (half, bfloat16) and the compute types, the same bits in every build.
+#pragma once
+
+#include <Eigen/Core>
+#include <bit>
+#include <concepts>
+#include <cstdint>
+
+namespace lockstep {
+
+namespace detail {
+
+template <class S>
+struct Widened {};
+template <>
+struct Widened<float> {
+  using type = float;
+};
+template <>
+struct Widened<double> {
+  using type = double;
+};
+template <>
+struct Widened<Eigen::half> {
+  using type = float;
+};
+template <>
+struct Widened<Eigen::bfloat16> {
+  using type = float;
+};
+
+/// binary16 bits -> float, exact. Works on bit patterns; the one float operation, on denormals, has normal operands and
+/// result, so the flush modes of the processor do not reach it.
+constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  // Rebias the exponent by 127 - 15; infinity and NaN go on to float's all-ones exponent.
+  const std::uint32_t rebias = magnitude >= 0x7c00u ? 2u * (112u << 23) : 112u << 23;
+  const std::uint32_t normal = (magnitude << 13) + rebias;
+  // A denormal half is magnitude * 2^-24, a normal float.
+  const std::uint32_t denormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
+  return std::bit_cast<float>(sign | (magnitude < 0x0400u ? denormal : normal));
+}
+
+/// float -> binary16 bits, to nearest even; NaN -> 0x7e00, beyond the range -> infinity, denormals kept.
+constexpr std::uint16_t half_bits_from_float(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  // Normal results: 13 bits go; adding just under half of their range, or half where the kept part is odd, ties to even.
+  // A carry into the exponent is right, also into infinity.
+  const std::uint32_t normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
+  // Denormal results count units of 2^-24: shift the significand, with its leading one, by 126 - exponent. From 25 on
+  // nothing is left, so 31 stands for more.
+  const std::uint32_t exponent = magnitude >> 23;
+  const std::uint32_t shift = exponent > 112u ? 14u : (exponent < 95u ? 31u : 126u - exponent);
+  const std::uint32_t significand = (magnitude & 0x007fffffu) | 0x00800000u;
+  const std::uint32_t denormal = (significand + ((1u << (shift - 1u)) - 1u) + ((significand >> shift) & 1u)) >> shift;
+  std::uint32_t result = sign | (magnitude < (113u << 23) ? denormal : normal);
+  result = magnitude >= 0x47800000u ? sign | 0x7c00u : result;  // 2^16 and more
+  result = magnitude > 0x7f800000u ? 0x7e00u : result;
+  return static_cast<std::uint16_t>(result);
+}
+
+/// bfloat16 bits -> float, exact: the upper half of a float.
+constexpr float float_from_bfloat16_bits(std::uint16_t bits) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// float -> bfloat16 bits, to nearest even; NaN -> 0x7fc0, beyond the range -> infinity, denormals kept.
+constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t result = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : result);
+}
+
+}  // namespace detail
+
+/// The type in which values of storage type S are computed: float for half and bfloat16, else S itself.
+template <class S>
+using widened_t = typename detail::Widened<S>::type;
+
+/// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double.
+template <class S, class C = widened_t<S>>
+  requires std::same_as<C, widened_t<S>>
+[[gnu::always_inline]] inline C widen(S value) noexcept {
+  if constexpr (std::same_as<S, Eigen::half>) {
+    return detail::float_from_half_bits(std::bit_cast<std::uint16_t>(value));
+  } else if constexpr (std::same_as<S, Eigen::bfloat16>) {
+    return detail::float_from_bfloat16_bits(std::bit_cast<std::uint16_t>(value));
+  } else {
+    return value;
+  }
+}
+
+/// A computed value rounded once, to nearest even, to storage type S: beyond the range -> infinity, denormals kept,
+/// NaN -> the canonical positive quiet NaN of S. The identity (also on NaN) for float and double.
+template <class S, class C>
+  requires std::same_as<C, widened_t<S>>
+[[gnu::always_inline]] inline S narrow(C value) noexcept {
+  if constexpr (std::same_as<S, Eigen::half>) {
+    return std::bit_cast<Eigen::half>(detail::half_bits_from_float(value));
+  } else if constexpr (std::same_as<S, Eigen::bfloat16>) {
+    return std::bit_cast<Eigen::bfloat16>(detail::bfloat16_bits_from_float(value));
+  } else {
+    return value;
+  }
+}
+
+}  // namespace lockstep

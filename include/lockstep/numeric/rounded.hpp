@@ -1,0 +1,60 @@
+// The points where a rounding is fixed: a barrier against fusion and regrouping, and the one fused multiply-add.
+#pragma once
+
+namespace lockstep {
+
+/// x itself, as a value the compiler can no longer see through: whatever produced it has been rounded once.
+///
+/// Compilers fuse a product into an addition across statements (-ffp-contract=fast, the default of some), and under the
+/// unsafe math flags they also regroup sums. A product that feeds an addition, and a sum whose rounding error is
+/// computed from it, pass through here. Costs no instruction.
+[[gnu::always_inline]] inline float rounded(float x) noexcept {
+#if defined(__SSE2__)
+  asm("" : "+x"(x));
+  return x;
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+  return x;
+#else
+  const volatile float stored = x;
+  return stored;
+#endif
+}
+
+/// The same for double.
+[[gnu::always_inline]] inline double rounded(double x) noexcept {
+#if defined(__SSE2__)
+  asm("" : "+x"(x));
+  return x;
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+  return x;
+#else
+  const volatile double stored = x;
+  return stored;
+#endif
+}
+
+/// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
+/// (slow) function. Force-inlined, so that a kernel's target region decides.
+[[gnu::always_inline]] inline float fma(float a, float b, float c) noexcept { return __builtin_fmaf(a, b, c); }
+
+/// The same for double.
+[[gnu::always_inline]] inline double fma(double a, double b, double c) noexcept { return __builtin_fma(a, b, c); }
+
+/// numerator / divisor with a single rounding. Under -freciprocal-math several divisions by one value would become
+/// products with its reciprocal; here each division has operands of its own.
+template <class C>
+[[gnu::always_inline]] inline C quotient(C numerator, C divisor) noexcept {
+#if defined(__SSE2__)
+  asm("" : "+x"(numerator), "+x"(divisor));
+#elif defined(__aarch64__)
+  asm("" : "+w"(numerator), "+w"(divisor));
+#else
+  numerator = rounded(numerator);
+  divisor = rounded(divisor);
+#endif
+  return rounded(numerator / divisor);
+}
+
+}  // namespace lockstep
