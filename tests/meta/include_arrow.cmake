@@ -1,0 +1,104 @@
+# Includes between the library's headers point one way. Run with -D INCLUDE_DIR=<folder that holds lockstep/> -P.
+#
+# Each row: layer | its files below lockstep/ (a regular expression, first match wins) | layers it may include besides itself.
+# `policy` stands for every family of policies; a family never includes another one. A file that fits no row is refused, so
+# that a new header is placed on purpose.
+cmake_minimum_required(VERSION 3.25)
+
+set(rows
+    "lockstep   | lockstep[.]hpp             | attention attend defaults kernel policy concepts softmax_state simd views numeric contract version"
+    "attention  | attention([.]hpp|/.*)      | attend defaults concepts simd views numeric contract version"
+    "attend     | attend([.]hpp|/.*)         | defaults kernel concepts softmax_state simd views numeric contract version"
+    "defaults   | defaults[.]hpp             | kernel policy concepts views contract"
+    "kernel     | kernel/.*                  | concepts softmax_state simd views numeric contract"
+    "mask       | mask/.*                    | concepts views numeric contract"
+    "position   | position/.*                | concepts views numeric contract"
+    "heads      | heads/.*                   | concepts views numeric contract"
+    "logit      | logit/.*                   | concepts views numeric contract"
+    "cache      | cache/.*                   | concepts views numeric contract"
+    "projection | projection/.*              | concepts simd views numeric contract"
+    "executor   | executor/.*                | concepts views numeric contract"
+    "dropout    | dropout/.*                 | concepts views numeric contract"
+    "concepts   | (concepts|policies)[.]hpp  | views numeric contract"
+    "softmax_state | softmax_state[.]hpp     | simd views numeric contract"
+    "simd       | simd/.*                    | numeric contract"
+    "views      | views[.]hpp                | numeric contract"
+    "numeric    | numeric/.*                 | contract"
+    "contract   | contract[.]hpp             | version"
+    "version    | version[.]hpp              | "
+)
+set(policy mask position heads logit cache projection executor dropout)
+
+set(layers "")
+foreach(row IN LISTS rows)
+  string(REPLACE "|" ";" cells "${row} ")
+  # A regular expression may hold a bar: the first cell and the last one are the ends.
+  list(POP_FRONT cells layer)
+  list(POP_BACK cells allowed)
+  list(JOIN cells "|" files)
+  string(STRIP "${layer}" layer)
+  string(STRIP "${files}" files)
+  separate_arguments(allowed)
+  list(TRANSFORM allowed REPLACE "^policy$" "${policy}")
+  list(APPEND layers ${layer})
+  set(files_${layer} "^${files}$")
+  set(allowed_${layer} ${layer} ${allowed})
+endforeach()
+
+function(layer_of file result)
+  foreach(layer IN LISTS layers)
+    if(file MATCHES "${files_${layer}}")
+      set(${result} ${layer} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  set(${result} "" PARENT_SCOPE)
+endfunction()
+
+set(root ${INCLUDE_DIR}/lockstep)
+file(GLOB_RECURSE headers RELATIVE ${root} ${root}/*.hpp ${root}/*.inl)
+set(problems "")
+set(arrows 0)
+foreach(header IN LISTS headers)
+  layer_of(${header} layer)
+  if(layer STREQUAL "")
+    list(APPEND problems "${header}: in no layer of the table in include_arrow.cmake")
+    continue()
+  endif()
+  cmake_path(GET header PARENT_PATH folder)
+  file(STRINGS ${root}/${header} lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^[^<\"]*[<\"]([^>\"]*)[>\"].*$" "\\1" target "${line}")
+    if(target MATCHES "^lockstep/(.*)$")
+      set(target ${CMAKE_MATCH_1})
+    elseif(line MATCHES "^[^<]*\"")
+      cmake_path(APPEND folder ${target} OUTPUT_VARIABLE target)
+      cmake_path(NORMAL_PATH target)
+    else()
+      # Eigen's Tensor header is heavy: tensors are taken by what they offer.
+      if(target MATCHES "CXX11/Tensor$")
+        list(APPEND problems "${header}: includes ${target}, for which only those who use tensors shall pay")
+      endif()
+      continue()
+    endif()
+    math(EXPR arrows "${arrows} + 1")
+    layer_of(${target} target_layer)
+    if(NOT EXISTS ${root}/${target})
+      list(APPEND problems "${header}: includes ${target}, which does not exist")
+    elseif(target_layer STREQUAL "")
+      continue()
+    elseif(NOT target_layer IN_LIST allowed_${layer})
+      list(APPEND problems "${header}: '${layer}' must not include '${target_layer}' (${target})")
+    endif()
+  endforeach()
+endforeach()
+
+list(LENGTH headers count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "no headers under ${root}")
+endif()
+if(problems)
+  list(JOIN problems "\n  " text)
+  message(FATAL_ERROR "includes against the arrow:\n  ${text}")
+endif()
+message(STATUS "${count} headers, ${arrows} includes, all along the arrow")

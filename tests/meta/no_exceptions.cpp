@@ -1,0 +1,3 @@
+#include <lockstep/lockstep.hpp>
+
+int main() {}
