@@ -1,0 +1,122 @@
+// E(x) = e^x for x <= 0: the one exponential of softmax, in explicit roundings.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "lockstep/numeric/rounded.hpp"
+
+namespace lockstep {
+
+/// The constants of E(x); vector kernels broadcast them and get the same bits. They belong to the numerics contract.
+///
+/// coefficient[i] belongs to r^i in P(r) ~ 2^r on |r| <= 1/2 + 2^-17: a minimax fit of the relative error under
+/// P(0) = 1, rounded to C. Evaluated by fma from the highest power down.
+template <class C>
+struct ExpConstants;
+
+template <>
+struct ExpConstants<float> {
+  using Bits = std::uint32_t;
+  static constexpr float log2e = 0x1.715476p+0F;
+  /// 1.5 * 2^23: adding it rounds to an integer (to nearest even), which then stands in the low bits of the sum.
+  static constexpr float integer_shift = 0x1.8p+23F;
+  static constexpr int degree = 6;
+  static constexpr float coefficient[degree + 1] = {1.0F,
+                                                    0x1.62e432p-1F,
+                                                    0x1.ebfbdep-3F,
+                                                    0x1.c6aeb8p-5F,
+                                                    0x1.3b2d4cp-7F,
+                                                    0x1.5f3e56p-10F,
+                                                    0x1.41fbbcp-13F};
+  static constexpr int mantissa_bits = 23;
+  static constexpr int exponent_bias = 127;
+  /// Results with n below this are +0.
+  static constexpr float least_exponent = -126.0F;
+
+  /// Error of E(x), where not below the least exponent, <= max_error_ulp + max_error_ulp_per_unit |x|, in units in the
+  /// last place of e^x (of the least normal number where that is denormal). The second term is the rounding of log2e: at
+  /// x = -20, where a weight is 2e-9, the sum is 5 ulp, far below one rounding of the softmax it goes into, so a second
+  /// constant would buy nothing. Degree 5 would be at 1.9 ulp near 0.
+  static constexpr double max_error_ulp = 1.0;
+  static constexpr double max_error_ulp_per_unit = 0.22;
+};
+
+template <>
+struct ExpConstants<double> {
+  using Bits = std::uint64_t;
+  static constexpr double log2e = 0x1.71547652b82fep+0;
+  static constexpr double integer_shift = 0x1.8p+52;
+  static constexpr int degree = 11;
+  static constexpr double coefficient[degree + 1] = {1.0,
+                                                     0x1.62e42fefa39efp-1,
+                                                     0x1.ebfbdff82c5a4p-3,
+                                                     0x1.c6b08d7049fe8p-5,
+                                                     0x1.3b2ab6fba0117p-7,
+                                                     0x1.5d87fe78cd6e4p-10,
+                                                     0x1.4309130ed951fp-13,
+                                                     0x1.ffcbfba97c1b8p-17,
+                                                     0x1.62bfc79be640fp-20,
+                                                     0x1.b5267ce7384a8p-24,
+                                                     0x1.e61b522823c5bp-28,
+                                                     0x1.e79bb0228c3b7p-32};
+  static constexpr int mantissa_bits = 52;
+  static constexpr int exponent_bias = 1023;
+  static constexpr double least_exponent = -1022.0;
+  /// As for float; degree 11 keeps the fit at 3e-18.
+  static constexpr double max_error_ulp = 1.1;
+  static constexpr double max_error_ulp_per_unit = 0.13;
+};
+
+namespace detail {
+
+/// e^x as 2^n P(r): n is the integer next to x log2(e), r the rest.
+template <class C>
+struct ExpReduction {
+  C n;
+  C r;
+  C scale;  // 2^n, valid for n in the exponent range of normal numbers
+};
+
+template <class C>
+[[gnu::always_inline]] inline ExpReduction<C> reduce_exp(C x) noexcept {
+  using K = ExpConstants<C>;
+  using Bits = typename K::Bits;
+  // rint(fl(x log2e)) without an instruction that plain x86-64 lacks: the same integer for every magnitude that counts.
+  const C shifted = rounded(rounded(x * K::log2e) + K::integer_shift);
+  const C n = rounded(shifted - K::integer_shift);
+  const Bits integer = std::bit_cast<Bits>(shifted) - std::bit_cast<Bits>(K::integer_shift);
+  const Bits biased = integer + static_cast<Bits>(K::exponent_bias);
+  return {n, fma(x, K::log2e, -n), std::bit_cast<C>(biased << K::mantissa_bits)};
+}
+
+/// (P(r) - 1) / r by Horner.
+template <class C>
+[[gnu::always_inline]] inline C exp_quotient(C r) noexcept {
+  using K = ExpConstants<C>;
+  C q = K::coefficient[K::degree];
+  for (int i = K::degree - 1; i >= 1; --i) q = fma(q, r, K::coefficient[i]);
+  return q;
+}
+
+template <class C>
+[[gnu::always_inline]] inline C exp_nonpositive(C x) noexcept {
+  const ExpReduction<C> reduced = reduce_exp(x);
+  const C p = fma(exp_quotient(reduced.r), reduced.r, C{1});
+  // One rounding: 2^n is normal, the product may be denormal. NaN compares false and comes through; for -inf r is NaN,
+  // but the selection takes +0.
+  const C scaled = rounded(p * reduced.scale);
+  return reduced.n < ExpConstants<C>::least_exponent ? C{0} : scaled;
+}
+
+}  // namespace detail
+
+/// E(x) = e^x for x <= 0, rule 6 of the numerics contract: n = rint(fl(x log2e)), r = fma(x, log2e, -n), P(r) by fma
+/// Horner, times 2^n with one rounding; +0 where n < -126. E(0) = 1, E(-inf) = +0, E(NaN) = NaN. Error: see
+/// ExpConstants<float>. A positive x is outside the contract.
+[[gnu::always_inline]] inline float exp_nonpositive(float x) noexcept { return detail::exp_nonpositive<float>(x); }
+
+/// The same for double, +0 where n < -1022. Error: see ExpConstants<double>.
+[[gnu::always_inline]] inline double exp_nonpositive(double x) noexcept { return detail::exp_nonpositive<double>(x); }
+
+}  // namespace lockstep
