@@ -1,31 +1,33 @@
 # Includes between the library's headers point one way. Run with -D INCLUDE_DIR=<folder that holds lockstep/> -P.
 #
 # Each row: layer | its files below lockstep/ (a regular expression, first match wins) | layers it may include besides itself.
-# `policy` stands for every family of policies; a family never includes another one. A file that fits no row is refused, so
-# that a new header is placed on purpose.
+# `policy` stands for every family of policies; a family never includes another one. `storage` is memory and the layout of
+# keys and values in it, on which caches and kernels agree; it is no policy. A file that fits no row is refused, so that a new
+# header is placed on purpose.
 cmake_minimum_required(VERSION 3.25)
 
 set(rows
-    "lockstep   | lockstep[.]hpp             | attention attend defaults kernel policy concepts softmax_state simd views numeric contract version"
-    "attention  | attention([.]hpp|/.*)      | attend defaults concepts simd views numeric contract version"
-    "attend     | attend([.]hpp|/.*)         | defaults kernel concepts softmax_state simd views numeric contract version"
-    "defaults   | defaults[.]hpp             | kernel policy concepts views contract"
-    "kernel     | kernel/.*                  | concepts softmax_state simd views numeric contract"
-    "mask       | mask/.*                    | concepts views numeric contract"
-    "position   | position/.*                | concepts views numeric contract"
-    "heads      | heads/.*                   | concepts views numeric contract"
-    "logit      | logit/.*                   | concepts views numeric contract"
-    "cache      | cache/.*                   | concepts views numeric contract"
-    "projection | projection/.*              | concepts simd views numeric contract"
-    "executor   | executor/.*                | concepts views numeric contract"
-    "dropout    | dropout/.*                 | concepts views numeric contract"
-    "concepts   | (concepts|policies)[.]hpp  | views numeric contract"
-    "softmax_state | softmax_state[.]hpp     | simd views numeric contract"
-    "simd       | simd/.*                    | numeric contract"
-    "views      | views[.]hpp                | numeric contract"
-    "numeric    | numeric/.*                 | contract"
-    "contract   | contract[.]hpp             | version"
-    "version    | version[.]hpp              | "
+    "lockstep   | lockstep[.]hpp                                  | attention attend defaults kernel policy concepts softmax_state storage simd views numeric contract version"
+    "attention  | attention([.]hpp|/.*)                           | attend defaults concepts storage simd views numeric contract version"
+    "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state storage simd views numeric contract version"
+    "defaults   | defaults[.]hpp                                  | kernel policy concepts views contract"
+    "kernel     | kernel/.*                                       | concepts softmax_state storage simd views numeric contract"
+    "storage    | (workspace|cache/aligned|cache/layout)[.]hpp    | views numeric contract"
+    "mask       | mask/.*                                         | concepts views numeric contract"
+    "position   | position/.*                                     | concepts storage simd views numeric contract"
+    "heads      | heads/.*                                        | concepts storage views numeric contract"
+    "logit      | logit/.*                                        | concepts views numeric contract"
+    "cache      | cache/.*                                        | concepts storage views numeric contract"
+    "projection | projection/.*                                   | concepts storage simd views numeric contract"
+    "executor   | executor/.*                                     | concepts views numeric contract"
+    "dropout    | dropout/.*                                      | concepts views numeric contract"
+    "concepts   | concepts[.]hpp                                  | views numeric contract"
+    "softmax_state | softmax_state[.]hpp                          | simd views numeric contract"
+    "simd       | simd/.*                                         | numeric contract"
+    "views      | views[.]hpp                                     | numeric contract"
+    "numeric    | numeric/.*                                      | contract"
+    "contract   | contract[.]hpp                                  | version"
+    "version    | version[.]hpp                                   | "
 )
 set(policy mask position heads logit cache projection executor dropout)
 
