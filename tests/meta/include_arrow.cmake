@@ -12,7 +12,7 @@ set(rows
     "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state storage simd views numeric contract version"
     "defaults   | defaults[.]hpp                                  | kernel policy concepts views contract"
     "kernel     | kernel/.*                                       | concepts softmax_state storage simd views numeric contract"
-    "storage    | (workspace|cache/aligned|cache/layout)[.]hpp    | views numeric contract"
+    "storage    | (workspace|(cache/)?(aligned|layout))[.]hpp       | views numeric contract"
     "mask       | mask/.*                                         | concepts views numeric contract"
     "position   | position/.*                                     | concepts storage simd views numeric contract"
     "heads      | heads/.*                                        | concepts storage views numeric contract"
