@@ -1,24 +1,24 @@
 # Includes between the library's headers point one way. Run with -D INCLUDE_DIR=<folder that holds lockstep/> -P.
 #
 # Each row: layer | its files below lockstep/ (a regular expression, first match wins) | layers it may include besides itself.
-# `policy` stands for every family of policies; a family never includes another one. `storage` is memory and the layout of
-# keys and values in it, on which caches and kernels agree; it is no policy. A file that fits no row is refused, so that a new
-# header is placed on purpose.
+# `policy` stands for every family of policies; a family never includes another one. `ground` is memory, the layout of keys and
+# values in it, and tasks: what policies and kernels both stand on. A file that fits no row is refused, so that a new header is
+# placed on purpose.
 cmake_minimum_required(VERSION 3.25)
 
 set(rows
-    "lockstep   | lockstep[.]hpp                                  | attention attend defaults kernel policy concepts softmax_state storage simd views numeric contract version"
-    "attention  | attention([.]hpp|/.*)                           | attend defaults concepts storage simd views numeric contract version"
-    "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state storage simd views numeric contract version"
-    "defaults   | defaults[.]hpp                                  | kernel policy concepts views contract"
-    "kernel     | kernel/.*                                       | concepts softmax_state storage simd views numeric contract"
-    "storage    | (workspace|(cache/)?(aligned|layout))[.]hpp       | views numeric contract"
+    "lockstep   | lockstep[.]hpp                                  | attention attend defaults kernel policy concepts softmax_state ground simd views numeric contract version"
+    "attention  | attention([.]hpp|/.*)                           | attend defaults concepts ground simd views numeric contract version"
+    "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state ground simd views numeric contract version"
+    "defaults   | defaults[.]hpp                                  | kernel policy concepts views numeric contract"
+    "kernel     | kernel/.*                                       | concepts softmax_state ground simd views numeric contract"
+    "ground     | (tasks|aligned|workspace|cache/layout)[.]hpp  | views numeric contract"
     "mask       | mask/.*                                         | concepts views numeric contract"
-    "position   | position/.*                                     | concepts storage simd views numeric contract"
-    "heads      | heads/.*                                        | concepts storage views numeric contract"
+    "position   | position/.*                                     | concepts ground simd views numeric contract"
+    "heads      | heads/.*                                        | concepts ground views numeric contract"
     "logit      | logit/.*                                        | concepts views numeric contract"
-    "cache      | cache/.*                                        | concepts storage views numeric contract"
-    "projection | projection/.*                                   | concepts storage simd views numeric contract"
+    "cache      | cache/.*                                        | concepts ground views numeric contract"
+    "projection | projection/.*                                   | concepts ground simd views numeric contract"
     "executor   | executor/.*                                     | concepts views numeric contract"
     "dropout    | dropout/.*                                      | concepts views numeric contract"
     "concepts   | concepts[.]hpp                                  | views numeric contract"
