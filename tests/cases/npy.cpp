@@ -196,7 +196,7 @@ Tensor read_npy(const std::filesystem::path& path, const std::string& dtype_name
   if (data.size() != expected)
     throw BadCase(file + (data.size() < expected ? ": truncated: " : ": too long: ") + std::to_string(data.size()) +
                   " bytes of data, the shape takes " + std::to_string(expected));
-  return {shape, decode(data, dtype.name, file)};
+  return {dtype_name, shape, decode(data, dtype.name, file)};
 }
 
 }  // namespace cases

@@ -18,6 +18,7 @@ struct BadCase : std::runtime_error {
 
 /// A tensor as stored: every element type of the format is exact in double (int64 up to 2^53, checked on reading).
 struct Tensor {
+  std::string dtype;
   std::vector<Index> shape;
   std::vector<double> values;  ///< row-major
 };
