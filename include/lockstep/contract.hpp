@@ -1,0 +1,196 @@
+// What every part agrees on: index type, platform, numerics version, errors and floating-point environment.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cfenv>
+#include <cfloat>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <type_traits>
+#if defined(__cpp_exceptions)
+#include <stdexcept>
+#endif
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+#include <Eigen/Core>
+
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "lockstep: finite-math modes (-ffast-math, -Ofast, -ffinite-math-only) are refused: minus infinity and NaN are part of the numerics contract"
+#endif
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "lockstep: big-endian platforms are not supported: stored caches and packed half formats are little-endian"
+#endif
+#if FLT_RADIX != 2 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128 || DBL_MANT_DIG != 53 || DBL_MAX_EXP != 1024
+#error "lockstep: float and double must be IEEE 754 binary32 and binary64: results are defined by their roundings"
+#endif
+#if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
+#error "lockstep: FLT_EVAL_METHOD must be 0 (on 32-bit x86 use -msse2 -mfpmath=sse): wider intermediate results would change bits"
+#endif
+
+namespace lockstep {
+
+/// Places, positions, lengths and strides: signed 64 bits everywhere, so that a product of two of them cannot wrap at 2^31.
+using Index = std::int64_t;
+
+/// Marks a number of heads that is known at run time only.
+inline constexpr int Dynamic = -1;
+
+/// The number of the numerics contract: equal numbers mean equal bits, across releases and machines.
+inline constexpr int numerics_version = 1;
+
+/// Keys per block: the unit in which a row's running maximum is updated. Part of the contract.
+inline constexpr Index block_keys = 256;
+/// Keys per split: each split has a softmax state of its own, folded in place order. Part of the contract.
+inline constexpr Index split_keys = 1024;
+/// The lane of a key is its place modulo this number; a block's weights are summed lane by lane. Part of the contract.
+inline constexpr Index lanes = 16;
+/// Inner products of projections are chains of this length, added in order. Part of the contract.
+inline constexpr Index projection_block = 256;
+
+/// float for float and the two 16-bit storage formats, double for double.
+template <class T>
+struct ComputeOf {};
+template <>
+struct ComputeOf<float> {
+  using type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using type = double;
+};
+template <>
+struct ComputeOf<Eigen::half> {
+  using type = float;
+};
+template <>
+struct ComputeOf<Eigen::bfloat16> {
+  using type = float;
+};
+
+/// An element type that the library stores: float, double, Eigen::half or Eigen::bfloat16.
+template <class T>
+concept Element = requires { typename ComputeOf<T>::type; };
+
+/// The type in which an element type is computed.
+template <Element T>
+using compute_t = typename ComputeOf<T>::type;
+
+constexpr Index ceil_div(Index a, Index b) noexcept { return (a + b - 1) / b; }
+constexpr Index round_up(Index a, Index b) noexcept { return ceil_div(a, b) * b; }
+
+enum class StatusCode { ok, invalid_argument, length_error };
+
+/// The outcome of a check: ok, or an error that names the argument, what was given and what is allowed.
+/// Trivially copyable; the text lives inside, so that checking never allocates and never throws.
+class [[nodiscard]] Status {
+ public:
+  Status() noexcept = default;
+  bool ok() const noexcept { return code_ == StatusCode::ok; }
+  StatusCode code() const noexcept { return code_; }
+  const char* message() const noexcept { return text_.data(); }
+
+  /// `argument` is refused; the printf-like rest says what was given and what is allowed.
+  [[gnu::format(printf, 2, 3)]] static Status invalid(const char* argument, const char* format, ...) noexcept {
+    std::va_list list;
+    va_start(list, format);
+    Status status(StatusCode::invalid_argument, argument, format, list);
+    va_end(list);
+    return status;
+  }
+  /// The same for a length or capacity that is exceeded.
+  [[gnu::format(printf, 2, 3)]] static Status length(const char* argument, const char* format, ...) noexcept {
+    std::va_list list;
+    va_start(list, format);
+    Status status(StatusCode::length_error, argument, format, list);
+    va_end(list);
+    return status;
+  }
+
+ private:
+  Status(StatusCode code, const char* argument, const char* format, std::va_list list) noexcept : code_(code) {
+    const int used = std::snprintf(text_.data(), text_.size(), "lockstep: %s: ", argument);
+    if (used > 0 && static_cast<std::size_t>(used) < text_.size())
+      std::vsnprintf(text_.data() + used, text_.size() - static_cast<std::size_t>(used), format, list);
+  }
+
+  StatusCode code_ = StatusCode::ok;
+  std::array<char, 240> text_{};
+};
+
+/// Called with the error in builds without exceptions; may jump away or end the process. If it returns, std::abort follows.
+using ErrorHandler = void (*)(const Status&);
+
+namespace detail {
+inline std::atomic<ErrorHandler> error_handler{nullptr};
+}
+
+/// Sets the handler of builds without exceptions and returns the one before. The default prints the message to stderr.
+inline ErrorHandler set_error_handler(ErrorHandler handler) noexcept { return detail::error_handler.exchange(handler); }
+
+#if defined(__cpp_exceptions)
+inline namespace throwing {
+/// Throws std::length_error or std::invalid_argument with the status' message.
+[[noreturn]] inline void raise(const Status& status) {
+  if (status.code() == StatusCode::length_error) throw std::length_error(status.message());
+  throw std::invalid_argument(status.message());
+}
+}  // namespace throwing
+#else
+inline namespace calling {
+/// Calls the error handler, then aborts: this build has no exceptions.
+[[noreturn]] inline void raise(const Status& status) {
+  if (const ErrorHandler handler = detail::error_handler.load())
+    handler(status);
+  else
+    std::fprintf(stderr, "%s\n", status.message());
+  std::abort();
+}
+}  // namespace calling
+#endif
+
+/// Raises unless the status is ok.
+inline void raise_unless_ok(const Status& status) {
+  if (!status.ok()) raise(status);
+}
+
+/// Puts the thread into the default floating-point environment (nearest even, denormals kept, no traps) and restores
+/// the caller's on destruction. Costs about 6 ns.
+class FloatEnvironment {
+ public:
+#if defined(__SSE__)
+  FloatEnvironment() noexcept : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
+  ~FloatEnvironment() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+#elif defined(__aarch64__)
+  FloatEnvironment() noexcept {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
+    __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
+  }
+  ~FloatEnvironment() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_) : "memory"); }
+
+ private:
+  std::uint64_t saved_;
+#else
+  FloatEnvironment() noexcept {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~FloatEnvironment() { std::fesetenv(&saved_); }
+
+ private:
+  std::fenv_t saved_;
+#endif
+ public:
+  FloatEnvironment(const FloatEnvironment&) = delete;
+  FloatEnvironment& operator=(const FloatEnvironment&) = delete;
+};
+
+}  // namespace lockstep

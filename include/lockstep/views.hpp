@@ -1,0 +1,282 @@
+// How arrays enter and leave: a pointer with extents and strides, made from Eigen types, mdspan-like types or raw memory.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "lockstep/contract.hpp"
+
+namespace lockstep {
+
+template <class T, int Rank>
+struct View;
+
+namespace detail {
+
+template <class U>
+struct IsView : std::false_type {};
+template <class T, int Rank>
+struct IsView<View<T, Rank>> : std::true_type {};
+
+// The interfaces are recognised by what they offer, so that only users of a type pay for its header.
+template <class U>
+concept MatrixLike = requires(U& u) {
+  u.data();
+  { u.rows() } -> std::convertible_to<Index>;
+  { u.cols() } -> std::convertible_to<Index>;
+  { u.rowStride() } -> std::convertible_to<Index>;
+  { u.colStride() } -> std::convertible_to<Index>;
+};
+template <class U>
+concept TensorLike = requires(U& u) {
+  u.data();
+  { u.dimension(0) } -> std::convertible_to<Index>;
+  U::NumDimensions;
+  U::Layout;
+};
+template <class U>
+concept MdspanLike = requires(U& u) {
+  u.data_handle();
+  { u.extent(0) } -> std::convertible_to<Index>;
+  { u.stride(0) } -> std::convertible_to<Index>;
+  { U::rank() } -> std::convertible_to<int>;
+};
+template <class U>
+concept ListLike = !MatrixLike<U> && !TensorLike<U> && requires(U& u) {
+  u.data();
+  { u.size() } -> std::convertible_to<std::size_t>;
+};
+
+template <class U>
+constexpr int rank_of() {
+  if constexpr (IsView<std::remove_const_t<U>>::value)
+    return U::rank;
+  else if constexpr (MatrixLike<U>)
+    return (U::IsVectorAtCompileTime) ? 1 : 2;  // a vector may also be taken as a matrix: see View's constructor
+  else if constexpr (TensorLike<U>)
+    return static_cast<int>(U::NumDimensions);
+  else if constexpr (MdspanLike<U>)
+    return static_cast<int>(U::rank());
+  else if constexpr (ListLike<U>)
+    return 1;
+  else
+    return -1;
+}
+
+template <class U>
+auto data_of(U& u) {
+  if constexpr (IsView<std::remove_const_t<U>>::value)
+    return u.data;
+  else if constexpr (MdspanLike<U>)
+    return u.data_handle();
+  else
+    return u.data();
+}
+
+}  // namespace detail
+
+/// Something that a View<T, Rank> can be made of: element type T (or T without const), at most Rank dimensions.
+template <class U, class T, int Rank>
+concept ViewableAs = (detail::rank_of<std::remove_reference_t<U>>() >= 0) &&
+                     (detail::rank_of<std::remove_reference_t<U>>() <= Rank) && requires(std::remove_reference_t<U>& u) {
+                       { detail::data_of(u) } -> std::convertible_to<T*>;
+                       requires std::same_as<std::remove_cv_t<std::remove_pointer_t<decltype(detail::data_of(u))>>, std::remove_cv_t<T>>;
+                     };
+
+/// A borrowed array of Rank dimensions: element (i, j, ...) lies at data + i stride[0] + j stride[1] + ..., strides in elements.
+/// Made from raw memory, from Eigen's Matrix, Map, Ref, Tensor and TensorMap, from anything with mdspan's
+/// data_handle()/extent()/stride(), or from a pointer to one of these (null: an absent view). What has fewer
+/// dimensions gets leading extents of 1. Nothing is copied; the memory must outlive the view.
+template <class T, int Rank>
+struct View {
+  static_assert(Rank >= 1);
+  static constexpr int rank = Rank;
+  using Extents = std::array<Index, static_cast<std::size_t>(Rank)>;
+
+  T* data = nullptr;
+  Extents extent{};
+  Extents stride{};
+
+  constexpr View() noexcept = default;
+  constexpr View(std::nullptr_t) noexcept {}
+  constexpr View(T* data_, Extents extent_, Extents stride_) noexcept : data(data_), extent(extent_), stride(stride_) {}
+
+  /// A row-major array without gaps.
+  static constexpr View contiguous(T* data_, Extents extent_) noexcept {
+    View v(data_, extent_, {});
+    Index step = 1;
+    for (std::size_t i = static_cast<std::size_t>(Rank); i-- > 0;) {
+      v.stride[i] = step;
+      step *= extent_[i];
+    }
+    return v;
+  }
+
+  template <class U>
+    requires(!std::same_as<std::remove_cvref_t<U>, View> && ViewableAs<U, T, Rank>)
+  constexpr View(U&& u) noexcept {
+    using Source = std::remove_reference_t<U>;
+    data = detail::data_of(u);
+    if constexpr (detail::MatrixLike<Source>) {
+      if constexpr (Rank == 1) {
+        set(0, static_cast<Index>(u.size()), static_cast<Index>(u.innerStride()));
+      } else {
+        set(rank - 2, static_cast<Index>(u.rows()), static_cast<Index>(u.rowStride()));
+        set(rank - 1, static_cast<Index>(u.cols()), static_cast<Index>(u.colStride()));
+        lead(2);
+      }
+    } else if constexpr (detail::TensorLike<Source>) {
+      constexpr int n = static_cast<int>(Source::NumDimensions);
+      constexpr bool column_major = static_cast<int>(Source::Layout) == static_cast<int>(Eigen::ColMajor);
+      Index step = 1;
+      for (int k = 0; k < n; ++k) {
+        const int i = column_major ? k : n - 1 - k;
+        set(rank - n + i, static_cast<Index>(u.dimension(static_cast<std::size_t>(i))), step);
+        step *= static_cast<Index>(u.dimension(static_cast<std::size_t>(i)));
+      }
+      lead(n);
+    } else if constexpr (detail::MdspanLike<Source>) {
+      constexpr int n = static_cast<int>(Source::rank());
+      for (int i = 0; i < n; ++i)
+        set(rank - n + i, static_cast<Index>(u.extent(static_cast<std::size_t>(i))), static_cast<Index>(u.stride(static_cast<std::size_t>(i))));
+      lead(n);
+    } else if constexpr (detail::IsView<std::remove_const_t<Source>>::value) {
+      constexpr int n = Source::rank;
+      for (int i = 0; i < n; ++i)
+        set(rank - n + i, u.extent[static_cast<std::size_t>(i)], u.stride[static_cast<std::size_t>(i)]);
+      lead(n);
+    } else {
+      set(rank - 1, static_cast<Index>(u.size()), 1);
+      lead(1);
+    }
+  }
+
+  template <class U>
+    requires ViewableAs<U&, T, Rank>
+  constexpr View(U* u) noexcept {
+    if (u != nullptr) *this = View(*u);
+  }
+
+  /// The distance of element (i...) from data, in 64 bits.
+  template <class... I>
+  constexpr Index offset(I... i) const noexcept {
+    static_assert(sizeof...(I) == static_cast<std::size_t>(Rank));
+    Index sum = 0;
+    std::size_t k = 0;
+    ((sum += static_cast<Index>(i) * stride[k++]), ...);
+    return sum;
+  }
+  template <class... I>
+  constexpr T& operator()(I... i) const noexcept {
+    return data[offset(i...)];
+  }
+
+  constexpr Index size() const noexcept {
+    Index n = 1;
+    for (const Index e : extent) n *= e;
+    return n;
+  }
+  constexpr bool present() const noexcept { return data != nullptr; }
+
+  /// The part [first, first + count) of dimension `axis`.
+  constexpr View part(int axis, Index first, Index count) const noexcept {
+    View v = *this;
+    v.data = data == nullptr ? nullptr : data + first * stride[static_cast<std::size_t>(axis)];
+    v.extent[static_cast<std::size_t>(axis)] = count;
+    return v;
+  }
+  /// The view without its first dimension, at index i of it.
+  constexpr auto at(Index i) const noexcept
+    requires(Rank > 1)
+  {
+    View<T, Rank - 1> v;
+    v.data = data == nullptr ? nullptr : data + i * stride[0];
+    for (std::size_t k = 1; k < static_cast<std::size_t>(Rank); ++k) {
+      v.extent[k - 1] = extent[k];
+      v.stride[k - 1] = stride[k];
+    }
+    return v;
+  }
+
+ private:
+  constexpr void set(int axis, Index n, Index step) noexcept {
+    extent[static_cast<std::size_t>(axis)] = n;
+    stride[static_cast<std::size_t>(axis)] = step;
+  }
+  // Leading extents of 1 in front of the last `given` dimensions.
+  constexpr void lead(int given) noexcept {
+    for (int i = 0; i < rank - given; ++i) set(i, 1, 0);
+  }
+};
+
+namespace detail {
+
+/// "[3, 7]", for messages.
+struct ShapeText {
+  std::array<char, 96> text{};
+  template <std::size_t N>
+  explicit ShapeText(const std::array<Index, N>& extent) noexcept {
+    std::size_t used = 0;
+    put(used, "[");
+    for (std::size_t i = 0; i < N; ++i) {
+      std::array<char, 24> number{};
+      std::snprintf(number.data(), number.size(), i == 0 ? "%" PRId64 : ", %" PRId64, extent[i]);
+      put(used, number.data());
+    }
+    put(used, "]");
+  }
+  const char* c_str() const noexcept { return text.data(); }
+
+ private:
+  void put(std::size_t& used, const char* s) noexcept {
+    for (; *s != '\0' && used + 1 < text.size(); ++s) text[used++] = *s;
+  }
+};
+
+/// Refuses a view of another shape than `allowed`, a null view that has elements, and extents or strides whose products leave 64 bits.
+template <class T, int Rank>
+Status check_shape(const char* argument, const View<T, Rank>& view, const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
+  if (view.extent != allowed)
+    return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(), ShapeText(allowed).c_str());
+  bool empty = false;
+  for (const Index e : allowed) empty = empty || e == 0;
+  if (empty) return {};
+  if (view.data == nullptr)
+    return Status::invalid(argument, "given a null view, allowed %s", ShapeText(allowed).c_str());
+  Index reach = 0;
+  for (std::size_t i = 0; i < allowed.size(); ++i) {
+    Index step = 0;
+    if (__builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) ||
+        reach > INT64_MAX / static_cast<Index>(sizeof(T)))
+      return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes", ShapeText(view.stride).c_str(),
+                             ShapeText(allowed).c_str());
+  }
+  return {};
+}
+
+/// The bytes [first, last) between the lowest and the highest element of a checked view.
+struct ByteRange {
+  std::uintptr_t first = 0, last = 0;
+};
+template <class T, int Rank>
+ByteRange bytes_of(const View<T, Rank>& view) noexcept {
+  if (view.data == nullptr || view.size() == 0) return {};
+  Index low = 0, high = 0;
+  for (std::size_t i = 0; i < view.extent.size(); ++i) {
+    const Index step = (view.extent[i] - 1) * view.stride[i];
+    (step < 0 ? low : high) += step;
+  }
+  const auto base = reinterpret_cast<std::uintptr_t>(view.data);
+  return {base + static_cast<std::uintptr_t>(low * static_cast<Index>(sizeof(T))),
+          base + static_cast<std::uintptr_t>((high + 1) * static_cast<Index>(sizeof(T)))};
+}
+inline bool overlap(ByteRange a, ByteRange b) noexcept { return a.first < b.last && b.first < a.last; }
+
+}  // namespace detail
+
+}  // namespace lockstep

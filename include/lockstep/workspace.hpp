@@ -1,0 +1,74 @@
+// Memory that one call works in: taken before the work starts, never during it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <memory>
+#include <vector>
+
+#include "lockstep/contract.hpp"
+
+namespace lockstep {
+
+/// Scratch of one call at a time. Grows to what a call asks for and keeps it; or lies in the caller's memory and never grows.
+class Workspace {
+ public:
+  Workspace() noexcept = default;
+  /// The caller's memory, any alignment; a call that needs more refuses with length_error.
+  Workspace(void* memory, Index bytes) noexcept : memory_(static_cast<std::byte*>(memory)), size_(memory == nullptr ? 0 : bytes), fixed_(true) {}
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() {
+    if (!fixed_) release();
+  }
+
+  /// Whether a call that needs `bytes` can have them.
+  Status check(Index bytes) const noexcept {
+    if (fixed_ && size_ < bytes + alignment) return Status::length("workspace", "given %" PRId64 " bytes, allowed from %" PRId64, size_, bytes + alignment);
+    return {};
+  }
+  /// Makes room for `bytes`, forgetting what was there.
+  void reserve(Index bytes) {
+    raise_unless_ok(check(bytes));
+    used_ = 0;
+    if (size_ >= bytes + alignment) return;
+    release();
+    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes + alignment)));
+    size_ = bytes + alignment;
+  }
+  /// The next n elements, on a 64-byte boundary. Precondition: reserved.
+  template <class T>
+  T* take(Index n) noexcept {
+    const auto base = reinterpret_cast<std::uintptr_t>(memory_);
+    const auto start = (base + static_cast<std::uintptr_t>(used_) + (alignment - 1)) / alignment * alignment;
+    used_ = static_cast<Index>(start - base) + bytes_for<T>(n);
+    return reinterpret_cast<T*>(start);
+  }
+  /// What take<T>(n) uses up.
+  template <class T>
+  static constexpr Index bytes_for(Index n) noexcept {
+    return round_up(n * static_cast<Index>(sizeof(T)), alignment);
+  }
+  Index size() const noexcept { return size_; }
+  /// How much is used, and back to that: what was taken since may be taken again.
+  Index mark() const noexcept { return used_; }
+  void rewind(Index mark) noexcept { used_ = mark; }
+
+  /// Bytes that a caller's memory needs beyond what a call asks for, for alignment.
+  static constexpr Index alignment = 64;
+
+ private:
+  void release() noexcept {
+    ::operator delete(memory_);
+    memory_ = nullptr;
+    size_ = 0;
+  }
+
+  std::byte* memory_ = nullptr;
+  Index size_ = 0;
+  Index used_ = 0;
+  bool fixed_ = false;
+};
+
+}  // namespace lockstep
