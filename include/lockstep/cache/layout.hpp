@@ -1,0 +1,34 @@
+// Where a key or value lies in a block of 256 places: one layout that prefill reads as tiles and decode as two linear streams.
+#pragma once
+
+#include "lockstep/contract.hpp"
+
+namespace lockstep {
+
+/// Places of one block, per kv head, in elements (place counted in the block):
+///
+///     K(place, d) = (place/16) head_dim 16 + d 16 + place%16          [16 tiles][head_dim][16 lanes]
+///     V(place, d) = (d/16) 4096 + place 16 + d%16                     [ceil(v_head_dim/16)][256][16 lanes]
+///
+/// 16-bit storage interleaves two steps of the reduction dimension, so that one 64-byte load brings both:
+///
+///     K(place, d) = (place/16) ceil(head_dim/2) 32 + (d/2) 32 + (place%16) 2 + d%2
+///     V(place, d) = (d/16) 4096 + (place/2) 32 + (d%16) 2 + place%2
+template <class S>
+struct BlockLayout {
+  static constexpr Index pair = sizeof(S) == 2 ? 2 : 1;
+  static constexpr Index value_slab = block_keys * lanes;
+
+  static constexpr Index key_tile(Index head_dim) noexcept { return round_up(head_dim, pair) * lanes; }
+  static constexpr Index key_block(Index head_dim) noexcept { return key_tile(head_dim) * (block_keys / lanes); }
+  static constexpr Index value_block(Index v_head_dim) noexcept { return ceil_div(v_head_dim, lanes) * value_slab; }
+
+  static constexpr Index key(Index place, Index d, Index head_dim) noexcept {
+    return (place / lanes) * key_tile(head_dim) + (d / pair) * (lanes * pair) + (place % lanes) * pair + d % pair;
+  }
+  static constexpr Index value(Index place, Index d) noexcept {
+    return (d / lanes) * value_slab + (place / pair) * (lanes * pair) + (d % lanes) * pair + place % pair;
+  }
+};
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// All layers' caches of one sequence: one position a forward, handed to every layer.
+#pragma once
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Owns one cache a layer; layers of different policies bring different cache types. A forward through the model reads the position
+/// once, by begin(), and hands step.offset to every layer, which refuses a cache of another length: no layer can be a
+/// step ahead or behind.
+///
+///     auto step = caches.begin(tokens);
+///     for (Index i = 0; i < layers; ++i) layer[i].forward(x, caches.layer(i), y, {.offset = step.offset});
+template <KeyValueCache... Caches>
+class ModelCache {
+  static_assert(sizeof...(Caches) >= 1);
+  using Any = std::variant<Caches...>;
+
+ public:
+  struct Step {
+    Index offset = 0;  ///< keys before this forward's first query
+    Index tokens = 0;
+  };
+
+  /// Adds the next layer's cache. Errors: a cache whose length differs from the others'.
+  template <class K>
+  void add(K cache) {
+    if (!caches_.empty() && cache.length() != length())
+      raise(Status::invalid("cache", "given length %" PRId64 ", allowed the other layers' %" PRId64, cache.length(), length()));
+    caches_.push_back(Any(std::move(cache)));
+  }
+
+  Index layers() const noexcept { return static_cast<Index>(caches_.size()); }
+
+  /// Layer i's cache. Errors: no such layer, or one with a cache of another type than K.
+  template <class K = std::variant_alternative_t<0, Any>>
+  K& layer(Index i) {
+    if (i < 0 || i >= layers()) raise(Status::invalid("layer", "given %" PRId64 ", allowed 0 to %" PRId64, i, layers() - 1));
+    K* cache = std::get_if<K>(&caches_[static_cast<std::size_t>(i)]);
+    if (cache == nullptr) raise(Status::invalid("layer", "given %" PRId64 ", whose cache is of another type than the one asked for", i));
+    return *cache;
+  }
+
+  /// Tokens stored: that of the first layer, which all share between forwards.
+  Index length() const noexcept { return caches_.empty() ? 0 : length_of(caches_.front()); }
+  /// Bytes of all layers.
+  Index bytes() const noexcept {
+    Index sum = 0;
+    for (const Any& any : caches_) sum += std::visit([](const auto& cache) { return cache.bytes(); }, any);
+    return sum;
+  }
+
+  /// ok if every layer stands at the same position and has room for `tokens` more.
+  Status check_begin(Index tokens) const noexcept {
+    for (const Any& any : caches_) {
+      if (length_of(any) != length())
+        return Status::invalid("caches", "given layers of lengths %" PRId64 " and %" PRId64 ", allowed one length: roll back the forward that failed", length(), length_of(any));
+      if (Status s = std::visit([tokens](const auto& cache) { return cache.check_append(tokens); }, any); !s.ok()) return s;
+    }
+    return {};
+  }
+  /// The one reading of the position. Errors: those of check_begin().
+  Step begin(Index tokens) const {
+    raise_unless_ok(check_begin(tokens));
+    return {length(), tokens};
+  }
+
+  /// Forgets what layers have appended since begin(): after a forward that failed between layers.
+  void rollback(const Step& step) {
+    for (Any& any : caches_)
+      std::visit([&step](auto& cache) { if (cache.length() > step.offset) cache.truncate(step.offset); }, any);
+  }
+  /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0; nothing is changed then.
+  void truncate(Index length) {
+    for (const Any& any : caches_)
+      if (length < 0 || length > length_of(any)) raise(Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_of(any)));
+    for (Any& any : caches_) std::visit([length](auto& cache) { cache.truncate(length); }, any);
+  }
+  void clear() { rollback({}); }
+
+ private:
+  static Index length_of(const Any& any) noexcept {
+    return std::visit([](const auto& cache) { return cache.length(); }, any);
+  }
+  std::vector<Any> caches_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+// The caller's own threads as executor: one function pointer.
+#pragma once
+
+#include <type_traits>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Hands work to the caller's pool: `run_tasks(context, n, task, argument)` must call task(argument, i) once for each i in [0, n), in any order and
+/// on any threads, and return when all have returned. `threads`: how many of them may run at once.
+class Hook {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::executor;
+  static constexpr const char* name = "hook";
+  using Task = void (*)(void* argument, Index i);
+  using RunTasks = void (*)(void* context, Index n, Task task, void* argument);
+
+  Hook() noexcept = default;
+  Hook(RunTasks run_tasks, void* context, Index threads) noexcept : run_(run_tasks), context_(context), threads_(threads) {}
+
+  Index concurrency() const noexcept { return run_ == nullptr || threads_ < 1 ? 1 : threads_; }
+
+  template <class F>
+  void run(Index n, F&& f) const {
+    using Function = std::remove_reference_t<F>;
+    if (run_ == nullptr)
+      for (Index i = 0; i < n; ++i) f(i);
+    else
+      run_(
+          context_, n, [](void* argument, Index i) { (*static_cast<Function*>(argument))(i); }, const_cast<void*>(static_cast<const void*>(&f)));
+  }
+
+ private:
+  RunTasks run_ = nullptr;
+  void* context_ = nullptr;
+  Index threads_ = 1;
+};
+
+static_assert(Executor<Hook>);
+
+}  // namespace lockstep

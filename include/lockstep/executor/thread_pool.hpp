@@ -1,0 +1,60 @@
+// Eigen's thread pool as executor.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include <unsupported/Eigen/CXX11/ThreadPool>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Runs tasks on the pool's threads and on the caller. Borrows the pool, which must outlive every layer that has it.
+class ThreadPool {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::executor;
+  static constexpr const char* name = "Eigen thread pool";
+
+  ThreadPool() noexcept = default;
+  ThreadPool(Eigen::ThreadPoolInterface& pool) noexcept : pool_(&pool) {}
+
+  Index concurrency() const noexcept { return pool_ == nullptr ? 1 : static_cast<Index>(pool_->NumThreads()) + 1; }
+
+  template <class F>
+  void run(Index n, F&& f) const {
+    if (n <= 0) return;
+    if (pool_ == nullptr) {
+      for (Index i = 0; i < n; ++i) f(i);
+      return;
+    }
+    Pending pending{n - 1};
+    for (Index i = 1; i < n; ++i)
+      pool_->Schedule([&pending, &f, i] {
+        f(i);
+        pending.done();
+      });
+    f(Index{0});
+    pending.wait();
+  }
+
+ private:
+  struct Pending {
+    Index left;
+    std::mutex mutex{};
+    std::condition_variable none_left{};
+    void done() {
+      const std::lock_guard lock(mutex);
+      if (--left == 0) none_left.notify_one();
+    }
+    void wait() {
+      std::unique_lock lock(mutex);
+      none_left.wait(lock, [this] { return left == 0; });
+    }
+  };
+  Eigen::ThreadPoolInterface* pool_ = nullptr;
+};
+
+static_assert(Executor<ThreadPool>);
+
+}  // namespace lockstep

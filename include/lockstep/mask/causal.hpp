@@ -1,0 +1,37 @@
+// The causal mask: a query sees its own key and all before it.
+#pragma once
+
+#include <Eigen/Core>
+#include <limits>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Visible: key <= place, where place = offset + row and offset is the number of keys before the first query. With a
+/// cache this is the bottom-right aligned triangle; for a whole prompt (offset 0) the usual one (Vaswani et al. 2017).
+struct Causal {
+  static constexpr PolicyKind policy_kind = PolicyKind::mask;
+  static constexpr const char* name = "causal";
+
+  KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection({0, q.place + 1}, {0, kv_len}); }
+  Visibility block(QueryRow, KeyRange) const noexcept { return Visibility::all; }
+  bool visible(QueryRow q, Index key) const noexcept { return key <= q.place; }
+  Index keys_needed(QueryRow q) const noexcept { return q.place + 1; }
+};
+
+static_assert(Mask<Causal>);
+
+/// The additive matrix [q_len, kv_len] of the causal mask: 0 where query i sees key j (j <= i + offset), minus infinity elsewhere.
+/// Errors: a length below 0.
+template <class T = float>
+Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> causal_mask(Index q_len, Index kv_len, Index offset) {
+  if (q_len < 0 || kv_len < 0) raise(Status::invalid("q_len, kv_len", "given %" PRId64 ", %" PRId64 ", allowed at least 0", q_len, kv_len));
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> mask(q_len, kv_len);
+  for (Index i = 0; i < q_len; ++i)
+    for (Index j = 0; j < kv_len; ++j)
+      mask(i, j) = Causal{}.visible({.row = i, .place = i + offset}, j) ? T(0) : -std::numeric_limits<T>::infinity();
+  return mask;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,41 @@
+// Key padding: flags per sequence and key that say which keys are tokens and which are padding.
+#pragma once
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Visible: flags[sequence, key]. Any pattern; keys are counted over the whole sequence, cached ones included, so flags are
+/// [batch, kv_len] (more columns than keys are allowed). Padding still counts as a place. Borrows the flags.
+/// Usual use: `Causal & KeyPadding`.
+class KeyPadding {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::mask;
+  static constexpr const char* name = "key padding";
+
+  KeyPadding() noexcept = default;
+  explicit KeyPadding(View<const bool, 2> flags) noexcept : flags_(flags) {}
+
+  KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
+  Visibility block(QueryRow q, KeyRange keys) const noexcept {
+    Index seen = 0;
+    for (Index key = keys.first; key < keys.last; ++key) seen += flags_(q.sequence, key) ? 1 : 0;
+    return seen == 0 ? Visibility::none : seen == keys.size() ? Visibility::all : Visibility::some;
+  }
+  bool visible(QueryRow q, Index key) const noexcept { return flags_(q.sequence, key); }
+  Index keys_needed(QueryRow) const noexcept { return all_keys; }
+
+  Status check(Index sequences, Index, Index kv_len) const noexcept {
+    const std::array<Index, 2> least{sequences, kv_len};
+    if (flags_.extent[0] < sequences || flags_.extent[1] < kv_len)
+      return Status::invalid("mask", "given key flags %s, allowed at least %s", detail::ShapeText(flags_.extent).c_str(), detail::ShapeText(least).c_str());
+    return detail::check_shape("mask", flags_, flags_.extent);
+  }
+
+ private:
+  View<const bool, 2> flags_;
+};
+
+static_assert(Mask<KeyPadding>);
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// The causal mask with the first query's place given by the caller instead of the cache length.
+#pragma once
+
+#include <span>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// Visible: key <= offset + row. A negative offset is allowed: rows with offset + row < 0 see nothing and give zeros.
+/// One offset for all sequences, or one for each (borrowed, at least as many as the call has sequences).
+class OffsetCausal {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::mask;
+  static constexpr const char* name = "causal from a given offset";
+
+  OffsetCausal() noexcept = default;
+  explicit OffsetCausal(Index offset) noexcept : offset_(offset) {}
+  explicit OffsetCausal(std::span<const Index> offsets) noexcept : offsets_(offsets), each_(true) {}
+
+  KeyRange range(QueryRow q, Index kv_len) const noexcept {
+    const KeyRange seen = intersection({0, last(q) + 1}, {0, kv_len});
+    return seen.empty() ? KeyRange{} : seen;
+  }
+  Visibility block(QueryRow, KeyRange) const noexcept { return Visibility::all; }
+  bool visible(QueryRow q, Index key) const noexcept { return key <= last(q); }
+  Index keys_needed(QueryRow q) const noexcept { return last(q) + 1; }
+
+  Status check(Index sequences, Index, Index) const noexcept {
+    if (each_ && static_cast<Index>(offsets_.size()) < sequences)
+      return Status::invalid("mask", "given %zu offsets, allowed one for each of %" PRId64 " sequences", offsets_.size(), sequences);
+    return {};
+  }
+
+ private:
+  Index last(QueryRow q) const noexcept { return (each_ ? offsets_[static_cast<std::size_t>(q.sequence)] : offset_) + q.row; }
+
+  Index offset_ = 0;
+  std::span<const Index> offsets_;
+  bool each_ = false;
+};
+
+static_assert(Mask<OffsetCausal>);
+
+}  // namespace lockstep
