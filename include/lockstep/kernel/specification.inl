@@ -1,0 +1,134 @@
+// The numerics contract in scalar code. Included once for each way of getting a fused multiply-add; see specification.hpp.
+
+/// Scratch of one row.
+template <class C>
+struct SpecificationRow {
+  C* query;      // [head_dim] scaled
+  C* logit;      // [256] of the block
+  C* weight;     // [256] of the block
+  bool* seen;    // [256] which keys of the block take part
+  C* block_sum;  // [v_head_dim] o_b
+  C* split_sum;  // [v_head_dim] o
+  C* row_sum;    // [v_head_dim] O
+};
+
+/// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate chains.
+template <class C, class Cache, class Rules>
+inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys, const C* query, C* logit) noexcept {
+  using Layout = BlockLayout<typename Cache::Storage>;
+  const auto* block = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).keys;
+  for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
+    C s[lanes] = {};
+    for (Index d = 0; d < rules.head_dim; ++d)
+      for (Index lane = 0; lane < lanes; ++lane) s[lane] = fma(query[d], widen(block[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
+    for (Index lane = 0; lane < lanes; ++lane) logit[tile + lane] = s[lane];
+  }
+  for (Index j = keys.first; j < keys.last; ++j) logit[j - b * block_keys] = rules.logits.apply(logit[j - b * block_keys], q, j);
+}
+
+/// Which keys of [first, last) the row sees, into seen[place - 256 b]; whether there is one.
+template <class Rules>
+inline bool block_visible(const Rules& rules, QueryRow q, Index b, KeyRange keys, bool* seen) noexcept {
+  const Visibility visibility = rules.mask.block(q, keys);
+  bool any = false;
+  for (Index j = keys.first; j < keys.last; ++j) {
+    const bool sees = visibility == Visibility::all || (visibility == Visibility::some && rules.mask.visible(q, j));
+    seen[j - b * block_keys] = sees;
+    any = any || sees;
+  }
+  return any;
+}
+
+/// One block of a split: rule 4. False if the row sees nothing there, and then nothing has changed.
+template <class C, class Cache, class Rules, class Pattern>
+inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q, Index b, KeyRange keys,
+                       const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
+  using Layout = BlockLayout<typename Cache::Storage>;
+  if (!block_visible(rules, q, b, keys, row.seen)) return false;
+  block_logits(call, rules, q, b, keys, row.query, row.logit);
+
+  const Index first = keys.first - b * block_keys, last = keys.last - b * block_keys;
+  C m = split.m;
+  for (Index j = first; j < last; ++j)
+    if (row.seen[j]) m = SoftmaxState<C>::larger(m, row.logit[j]);
+
+  C lane_sum[lanes] = {};
+  for (Index j = first; j < last; ++j)
+    if (row.seen[j]) {
+      row.weight[j] = exp_nonpositive(rounded(row.logit[j] - SoftmaxState<C>::anchor(m)));
+      lane_sum[j % lanes] = rounded(lane_sum[j % lanes] + row.weight[j]);
+    }
+  for (Index half = lanes / 2; half >= 1; half /= 2)
+    for (Index lane = 0; lane < half; ++lane) lane_sum[lane] = rounded(lane_sum[lane] + lane_sum[lane + half]);
+
+  const auto* values = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).values;
+  for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = 0;
+  for (Index j = first; j < last; ++j)
+    if (row.seen[j] && (!rules.training || pattern.kept(q.head, q.place, b * block_keys + j)))
+      for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = fma(row.weight[j], widen(values[Layout::value(j, d)]), row.block_sum[d]);
+
+  const C alpha = split.join_block(m, lane_sum[0]);
+  for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = fma(row.split_sum[d], alpha, row.block_sum[d]);
+  return true;
+}
+
+/// Weights on request, from the finished maximum and sum: rule 5. Dropped keys give +0, kept ones the factor of the finish.
+template <class C, class Cache, class Rules, class Pattern>
+inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q, Index i, KeyRange range,
+                        const SpecificationRow<C>& row, const SoftmaxState<C>& total) noexcept {
+  for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(q.head, i, j) = 0;
+  if (total.l == 0) return;
+  for (Index b = range.first / block_keys; b * block_keys < range.last; ++b) {
+    const KeyRange keys = intersection(range, {b * block_keys, (b + 1) * block_keys});
+    if (!block_visible(rules, q, b, keys, row.seen)) continue;
+    block_logits(call, rules, q, b, keys, row.query, row.logit);
+    for (Index j = keys.first; j < keys.last; ++j) {
+      const Index at = j - b * block_keys;
+      if (!row.seen[at] || (rules.training && !pattern.kept(q.head, q.place, j))) continue;
+      const C weight = quotient(exp_nonpositive(rounded(row.logit[at] - SoftmaxState<C>::anchor(total.m))), total.l);
+      call.weights(q.head, i, j) = canonical(rules.training ? weight * static_cast<C>(pattern.factor()) : weight);
+    }
+  }
+}
+
+/// One row of one query head: rules 1 (scaling) to 5.
+template <class C, class Cache, class Rules>
+inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head, const SpecificationRow<C>& row) noexcept {
+  const QueryRow q = call.row(i, head);
+  const auto pattern = rules.dropout.bind(call.stream);
+  const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
+  for (Index d = 0; d < rules.head_dim; ++d) row.query[d] = rounded(call.query(i, head, d) * scale);
+
+  SoftmaxState<C> total;
+  for (Index d = 0; d < rules.v_head_dim; ++d) row.row_sum[d] = 0;
+  const KeyRange range = rules.range(q, call.kv_len);
+  for (Index s = range.first / split_keys; s * split_keys < range.last; ++s) {
+    const KeyRange in_split = intersection(range, {s * split_keys, (s + 1) * split_keys});
+    SoftmaxState<C> split;
+    bool seen = false;
+    for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = 0;
+    for (Index b = in_split.first / block_keys; b * block_keys < in_split.last; ++b) {
+      const KeyRange keys = intersection(in_split, {b * block_keys, (b + 1) * block_keys});
+      seen = join_block(call, rules, pattern, q, b, keys, row, split) || seen;
+    }
+    if (!seen) continue;
+    const auto fold = total.join_split(split);
+    for (Index d = 0; d < rules.v_head_dim; ++d) row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * row.split_sum[d]));
+  }
+
+  for (Index d = 0; d < rules.v_head_dim; ++d) {
+    const C out = finished(row.row_sum[d], total.l);
+    call.context(i, head, d) = rules.training ? canonical(out * static_cast<C>(pattern.factor())) : out;
+  }
+  if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
+  if (call.weights.present()) row_weights(call, rules, pattern, q, i, range, row, total);
+}
+
+/// All rows and heads of all calls.
+template <class C, class Cache, class Rules, class Run>
+[[gnu::noinline]] inline void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, std::span<const SpecificationRow<C>> scratch) {
+  for (const AttentionCall<C, Cache>& call : calls)
+    detail::for_each_task(executor, call.query.extent[0] * rules.heads, [&](Index slot, Index task) noexcept {
+      attend_row(call, rules, task / rules.heads, task % rules.heads, scratch[static_cast<std::size_t>(slot)]);
+    });
+}

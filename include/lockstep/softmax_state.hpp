@@ -1,0 +1,52 @@
+// The running softmax of one row: maximum and sum, how a block joins a split and a split joins the row.
+#pragma once
+
+#include <limits>
+
+#include "lockstep/numeric/exp.hpp"
+#include "lockstep/numeric/rounded.hpp"
+
+namespace lockstep {
+
+/// Maximum m and sum l of a row over the keys so far; the weighted sum of values lies beside it, in memory of the caller.
+/// Nothing seen: m = -inf, l = +0. Milakov and Gimelshein 2018 (arXiv 1805.02867) with fixed roundings.
+template <class C>
+struct SoftmaxState {
+  C m = -std::numeric_limits<C>::infinity();
+  C l = 0;
+
+  /// The maximum by comparison, which keeps a NaN out: x86's and ARM's max instructions differ there.
+  [[gnu::always_inline]] static C larger(C a, C b) noexcept { return b > a ? b : a; }
+
+  /// What is subtracted from logits: m, or 0 while m is -inf, since -inf - -inf is NaN.
+  [[gnu::always_inline]] static C anchor(C m) noexcept { return m == -std::numeric_limits<C>::infinity() ? C(0) : m; }
+
+  /// The factor on what was gathered under maximum `before` when the maximum becomes `now`.
+  [[gnu::always_inline]] static C decay(C before, C now) noexcept {
+    return before == -std::numeric_limits<C>::infinity() ? C(0) : exp_nonpositive(rounded(before - anchor(now)));
+  }
+
+  /// A block with maximum `block_max` and sum `block_sum` under maximum `now` joins; returns the factor for the weighted sum:
+  /// o = fma(o, factor, o_block).
+  [[gnu::always_inline]] C join_block(C now, C block_sum) noexcept {
+    const C alpha = decay(m, now);
+    l = fma(l, alpha, block_sum);
+    m = now;
+    return alpha;
+  }
+
+  struct Fold {
+    C old_factor;  ///< a
+    C new_factor;  ///< w
+  };
+  /// A split's state joins; returns the factors for the weighted sums: O = fma(O, a, fl(w o)).
+  [[gnu::always_inline]] Fold join_split(const SoftmaxState& split) noexcept {
+    const C now = larger(m, split.m);
+    const Fold fold{decay(m, now), exp_nonpositive(rounded(split.m - anchor(now)))};
+    l = fma(l, fold.old_factor, rounded(fold.new_factor * split.l));
+    m = now;
+    return fold;
+  }
+};
+
+}  // namespace lockstep
