@@ -22,22 +22,17 @@ struct ExpConstants<float> {
   /// 1.5 * 2^23: adding it rounds to an integer (to nearest even), which then stands in the low bits of the sum.
   static constexpr float integer_shift = 0x1.8p+23F;
   static constexpr int degree = 6;
-  static constexpr float coefficient[degree + 1] = {1.0F,
-                                                    0x1.62e432p-1F,
-                                                    0x1.ebfbdep-3F,
-                                                    0x1.c6aeb8p-5F,
-                                                    0x1.3b2d4cp-7F,
-                                                    0x1.5f3e56p-10F,
-                                                    0x1.41fbbcp-13F};
+  static constexpr float coefficient[degree + 1] = {1.0F,           0x1.62e432p-1F,  0x1.ebfbdep-3F, 0x1.c6aeb8p-5F,
+                                                    0x1.3b2d4cp-7F, 0x1.5f3e56p-10F, 0x1.41fbbcp-13F};
   static constexpr int mantissa_bits = 23;
   static constexpr int exponent_bias = 127;
   /// Results with n below this are +0.
   static constexpr float least_exponent = -126.0F;
 
   /// Error of E(x), where not below the least exponent, <= max_error_ulp + max_error_ulp_per_unit |x|, in units in the
-  /// last place of e^x (of the least normal number where that is denormal). The second term is the rounding of log2e: at
-  /// x = -20, where a weight is 2e-9, the sum is 5 ulp, far below one rounding of the softmax it goes into, so a second
-  /// constant would buy nothing. Degree 5 would be at 1.9 ulp near 0.
+  /// last place of e^x (of the least normal number where that is denormal). The second term is the rounding of log2e:
+  /// at x = -20, where a weight is 2e-9, the sum is 5 ulp, far below one rounding of the softmax it goes into, so a
+  /// second constant would buy nothing. Degree 5 would be at 1.9 ulp near 0.
   static constexpr double max_error_ulp = 1.0;
   static constexpr double max_error_ulp_per_unit = 0.22;
 };

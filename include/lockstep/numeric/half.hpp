@@ -1,33 +1,15 @@
 // Conversions between the storage types (half, bfloat16) and the compute types, the same bits in every build.
 #pragma once
 
-#include <Eigen/Core>
 #include <bit>
 #include <concepts>
 #include <cstdint>
 
+#include "lockstep/contract.hpp"
+
 namespace lockstep {
 
 namespace detail {
-
-template <class S>
-struct Widened {};
-template <>
-struct Widened<float> {
-  using type = float;
-};
-template <>
-struct Widened<double> {
-  using type = double;
-};
-template <>
-struct Widened<Eigen::half> {
-  using type = float;
-};
-template <>
-struct Widened<Eigen::bfloat16> {
-  using type = float;
-};
 
 /// binary16 bits -> float, exact. Works on bit patterns; the one float operation, on denormals, has normal operands and
 /// result, so the flush modes of the processor do not reach it.
@@ -38,7 +20,8 @@ constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
   const std::uint32_t rebias = magnitude >= 0x7c00u ? 2u * (112u << 23) : 112u << 23;
   const std::uint32_t normal = (magnitude << 13) + rebias;
   // A denormal half is magnitude * 2^-24, a normal float.
-  const std::uint32_t denormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
+  const std::uint32_t denormal =
+      std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude)) * 0x1p-24F);
   return std::bit_cast<float>(sign | (magnitude < 0x0400u ? denormal : normal));
 }
 
@@ -47,8 +30,8 @@ constexpr std::uint16_t half_bits_from_float(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  // Normal results: 13 bits go; adding just under half of their range, or half where the kept part is odd, ties to even.
-  // A carry into the exponent is right, also into infinity.
+  // Normal results: 13 bits go; adding just under half of their range, or half where the kept part is odd, ties to
+  // even. A carry into the exponent is right, also into infinity.
   const std::uint32_t normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;
   // Denormal results count units of 2^-24: shift the significand, with its leading one, by 126 - exponent. From 25 on
   // nothing is left, so 31 stands for more.
@@ -76,13 +59,9 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
-/// The type in which values of storage type S are computed: float for half and bfloat16, else S itself.
-template <class S>
-using widened_t = typename detail::Widened<S>::type;
-
 /// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double.
-template <class S, class C = widened_t<S>>
-  requires std::same_as<C, widened_t<S>>
+template <class S, class C = compute_t<S>>
+  requires std::same_as<C, compute_t<S>>
 [[gnu::always_inline]] inline C widen(S value) noexcept {
   if constexpr (std::same_as<S, Eigen::half>) {
     return detail::float_from_half_bits(std::bit_cast<std::uint16_t>(value));
@@ -96,7 +75,7 @@ template <class S, class C = widened_t<S>>
 /// A computed value rounded once, to nearest even, to storage type S: beyond the range -> infinity, denormals kept,
 /// NaN -> the canonical positive quiet NaN of S. The identity (also on NaN) for float and double.
 template <class S, class C>
-  requires std::same_as<C, widened_t<S>>
+  requires std::same_as<C, compute_t<S>>
 [[gnu::always_inline]] inline S narrow(C value) noexcept {
   if constexpr (std::same_as<S, Eigen::half>) {
     return std::bit_cast<Eigen::half>(detail::half_bits_from_float(value));

@@ -9,8 +9,8 @@ namespace lockstep {
 
 /// The constants of tanh beyond those of E(x); vector kernels broadcast them. They belong to the numerics contract.
 ///
-/// coefficient[i] belongs to r^i in G(r) ~ (e^r - 1 - r) / r^2 on |r| <= log(2) / 2: a minimax fit of the relative error
-/// of e^r - 1, rounded to C. From |x| = saturation on, the result is 1.
+/// coefficient[i] belongs to r^i in G(r) ~ (e^r - 1 - r) / r^2 on |r| <= log(2) / 2: a minimax fit of the relative
+/// error of e^r - 1, rounded to C. From |x| = saturation on, the result is 1.
 template <class C>
 struct TanhConstants;
 
@@ -30,10 +30,10 @@ struct TanhConstants<double> {
   static constexpr double saturation = 20.0;
   static constexpr double ln2 = 0x1.62e42fefa39efp-1;
   static constexpr int degree = 9;
-  static constexpr double coefficient[degree + 1] = {0x1.0000000000005p-1,  0x1.555555555555cp-3,  0x1.55555555520fcp-5,
-                                                     0x1.111111110e6e8p-7,  0x1.6c16c17f3558ep-10, 0x1.a01a01b5d0f9cp-13,
-                                                     0x1.a019a68c7f31cp-16, 0x1.71ddea164ccb4p-19, 0x1.28a2a492e2a8ep-22,
-                                                     0x1.af76903191c3dp-26};
+  static constexpr double coefficient[degree + 1] = {
+      0x1.0000000000005p-1,  0x1.555555555555cp-3,  0x1.55555555520fcp-5,  0x1.111111110e6e8p-7,
+      0x1.6c16c17f3558ep-10, 0x1.a01a01b5d0f9cp-13, 0x1.a019a68c7f31cp-16, 0x1.71ddea164ccb4p-19,
+      0x1.28a2a492e2a8ep-22, 0x1.af76903191c3dp-26};
   static constexpr double max_error_ulp = 2.6;
 };
 

@@ -30,10 +30,10 @@ inline SinCos sin_cos(double angle) noexcept {
   constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
   constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
   constexpr double integer_shift = 0x1.8p+52;  // adding it rounds to an integer, found in the low bits of the sum
-  constexpr double sin_series[] = {-0x1.5555555555549p-3, 0x1.111111110f861p-7,  -0x1.a01a019c0e4cfp-13,
+  constexpr double sin_series[] = {-0x1.5555555555549p-3, 0x1.111111110f861p-7,   -0x1.a01a019c0e4cfp-13,
                                    0x1.71de3574bb133p-19, -0x1.ae5e63ce0db78p-26, 0x1.5d9246f1e4158p-33};
-  constexpr double cos_series[] = {0x1.555555555554cp-5,  -0x1.6c16c16c15162p-10, 0x1.a01a019caef30p-16,
-                                   -0x1.27e4f807d5dc0p-22, 0x1.1ee9ea6c95bcdp-29, -0x1.8fadd05a971f1p-37};
+  constexpr double cos_series[] = {0x1.555555555554cp-5,   -0x1.6c16c16c15162p-10, 0x1.a01a019caef30p-16,
+                                   -0x1.27e4f807d5dc0p-22, 0x1.1ee9ea6c95bcdp-29,  -0x1.8fadd05a971f1p-37};
 
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(angle);
   if (bits << 1 == 0) return {angle, 1.0};  // keeps the sign of zero, whatever the flags say of it
@@ -43,8 +43,7 @@ inline SinCos sin_cos(double angle) noexcept {
   const double first = fma(-n, half_pi[0], angle);
   const detail::DoubleDouble second = detail::two_product(n, half_pi[1]);
   const detail::DoubleDouble rest = detail::two_sum(first, -second.high);
-  const detail::DoubleDouble r =
-      detail::fast_two_sum(rest.high, fma(-n, half_pi[2], rounded(rest.low - second.low)));
+  const detail::DoubleDouble r = detail::fast_two_sum(rest.high, fma(-n, half_pi[2], rounded(rest.low - second.low)));
 
   const detail::DoubleDouble z = detail::two_product(r.high, r.high);
   const double half_z = 0.5 * z.high;  // exact
@@ -60,10 +59,14 @@ inline SinCos sin_cos(double angle) noexcept {
   const double cosine = rounded(base + fma(fourth, detail::horner(cos_series, z.high), cross));
 
   switch (std::bit_cast<std::uint64_t>(shifted) & 3) {
-    case 0: return {sine, cosine};
-    case 1: return {cosine, -sine};
-    case 2: return {-sine, -cosine};
-    default: return {-cosine, sine};
+    case 0:
+      return {sine, cosine};
+    case 1:
+      return {cosine, -sine};
+    case 2:
+      return {-sine, -cosine};
+    default:
+      return {-cosine, sine};
   }
 }
 

@@ -1,0 +1,575 @@
+// The attention layer: project, rotate, append, attend, project.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "lockstep/attend.hpp"
+#include "lockstep/defaults.hpp"
+
+namespace lockstep {
+
+/// The sizes of a layer. `heads` and `kv_heads` are for Dynamic head numbers; where the type says them, 0 or the same number.
+struct LayerShape {
+  Index hidden = 0;
+  Index head_dim = 0;
+  Index v_head_dim = 0;  ///< 0: head_dim
+  Index heads = 0;
+  Index kv_heads = 0;
+};
+
+/// Projection weights as checkpoints have them, [out, in]: query [heads head_dim, hidden], key [kv_heads head_dim, hidden], value
+/// [kv_heads v_head_dim, hidden], output [hidden, heads v_head_dim]; biases [out], each optional. Borrowed during construction only.
+template <class T>
+struct LayerWeights {
+  View<const T, 2> query{}, key{}, value{}, output{};
+  View<const T, 1> query_bias{}, key_bias{}, value_bias{}, output_bias{};
+};
+
+namespace detail {
+
+/// Scratch objects that come back after use, so that steady calls take nothing from the heap. As many live as calls have run at once.
+template <class Scratch>
+class ScratchPool {
+ public:
+  std::unique_ptr<Scratch> borrow() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      ++made_;
+      free_.reserve(made_);  // so that giving back never allocates
+      return std::make_unique<Scratch>();
+    }
+    std::unique_ptr<Scratch> scratch = std::move(free_.back());
+    free_.pop_back();
+    return scratch;
+  }
+  void give_back(std::unique_ptr<Scratch> scratch) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(scratch));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> free_;
+  std::size_t made_ = 0;
+};
+
+template <class Scratch>
+class Borrowed {
+ public:
+  explicit Borrowed(ScratchPool<Scratch>& pool) : pool_(pool), scratch_(pool.borrow()) {}
+  ~Borrowed() { pool_.give_back(std::move(scratch_)); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+  Scratch* operator->() noexcept { return scratch_.get(); }
+
+ private:
+  ScratchPool<Scratch>& pool_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing.
+template <class K>
+class Rollback {
+ public:
+  Rollback(K& caches, Index* lengths) noexcept : caches_(caches), lengths_(lengths) {
+    for (Index b = 0; b < cache_count(caches_); ++b) lengths_[b] = cache_at(caches_, b)->length();
+  }
+  ~Rollback() {
+    if (!completed_)
+      for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void complete() noexcept { completed_ = true; }
+  Index length(Index b) const noexcept { return lengths_[b]; }
+
+ private:
+  K& caches_;
+  Index* lengths_;
+  bool completed_ = false;
+};
+
+// Which of a constructor's values stands for a policy: the one of its very type, else one that converts to it.
+template <class P, class V>
+inline constexpr bool stands_for = std::same_as<P, std::remove_cvref_t<V>> || std::convertible_to<V, P>;
+
+template <class P>
+P pick_policy() {
+  return P{};
+}
+template <class P, class V, class... Vs>
+P pick_policy(V&& value, Vs&&... values) {
+  if constexpr (std::same_as<P, std::remove_cvref_t<V>>)
+    return std::forward<V>(value);
+  else if constexpr ((std::same_as<P, std::remove_cvref_t<Vs>> || ...) || !std::convertible_to<V, P>)
+    return pick_policy<P>(std::forward<Vs>(values)...);
+  else
+    return P(std::forward<V>(value));
+}
+
+}  // namespace detail
+
+/// A layer of causal grouped-query attention, y = W_o attention(rope(W_q x), rope(W_k x), W_v x).
+///
+/// T: float and double compute in their own type; Eigen::half and Eigen::bfloat16 are stored and computed in float. Heads query heads
+/// share KvHeads key/value heads; either may be Dynamic. Policies: at most one of each kind, in any order (defaults.hpp names the usual ones).
+///
+/// The promise: a row's output depends on that row, the keys it sees and fixed constants alone. Decoding with a cache has the
+/// bits of the full forward, at any chunking, among any batch mates, on any executor.
+/// A const layer may be used by many threads at once, each with its own caches.
+template <Element T, int Heads, int KvHeads, class... Policies>
+class Attention {
+  static_assert(Heads == Dynamic || Heads >= 1, "lockstep::Attention: Heads must be at least 1, or Dynamic");
+  static_assert(KvHeads == Dynamic || KvHeads >= 1, "lockstep::Attention: KvHeads must be at least 1, or Dynamic");
+
+ public:
+  using Set = PolicySet<T, Policies...>;
+  using Scalar = T;
+  using Compute = compute_t<T>;
+  using Position = typename Set::Position;
+  using Mask = typename Set::Mask;
+  using Sharing = typename Set::Sharing;
+  using Logits = typename Set::Logits;
+  using Cache = typename Set::Cache;
+  using Dropout = typename Set::Dropout;
+  using Kernel = typename Set::Kernel;
+  using Executor = typename Set::Executor;
+
+  static_assert(Heads == Dynamic || KvHeads == Dynamic || detail::shares<Sharing>(Heads, KvHeads),
+                "lockstep::Attention: Heads must be a multiple of KvHeads, because each kv head serves a group of equally many query heads");
+
+  /// What a forward takes and gives beside x, cache and y.
+  struct Options {
+    View<Compute, 4> weights{};         ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
+    View<Compute, 3> lse{};             ///< also write the natural log-sum-exp [batch, heads, q_len]
+    View<Compute, 3> context{};         ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
+    View<const Index, 2> positions{};   ///< rotary positions [batch, q_len] instead of cache length + row
+    std::optional<Index> offset{};      ///< the cache length that the caller counts on; another one is refused
+    const Mask* mask = nullptr;         ///< instead of the layer's own, for this call
+    Mode mode = Mode::inference;        ///< training: the dropout policy takes part
+    std::span<const std::uint32_t> dropout_streams{};  ///< one a sequence; empty: 0 for all
+    Workspace* workspace = nullptr;     ///< null: the layer keeps one for each call that runs at once
+  };
+
+  /// Packs the weights. `values` are the policies' values (a RopeTable, a mask, an executor ...), in any order; those not
+  /// given are default-constructed. Errors: sizes below 1, head numbers that do not divide, weights of other shapes, a rotary_dim above head_dim.
+  template <class... Values>
+  Attention(const LayerShape& shape, const LayerWeights<T>& weights, Values&&... values)
+      : shape_(completed(shape)),
+        position_(detail::pick_policy<Position>(values...)),
+        mask_(detail::pick_policy<Mask>(values...)),
+        sharing_(detail::pick_policy<Sharing>(values...)),
+        logits_(detail::pick_policy<Logits>(values...)),
+        dropout_(detail::pick_policy<Dropout>(values...)),
+        executor_(detail::pick_policy<Executor>(values...)) {
+    static_assert((serves_a_policy<Values> && ...), "lockstep::Attention: every value after the weights must be the value of one of the layer's policies");
+    raise_unless_ok(check_shapes(weights));
+    if constexpr (requires { position_.prepare(Index{}); }) position_.prepare(shape_.head_dim);
+    raise_unless_ok(check_policies());
+    qkv_ = PackedWeights<WeightElement>(query_width() + key_width() + value_width(), shape_.hidden);
+    qkv_.place(0, weights.query, weights.query_bias);
+    qkv_.place(query_width(), weights.key, weights.key_bias);
+    qkv_.place(query_width() + key_width(), weights.value, weights.value_bias);
+    output_ = PackedWeights<WeightElement>(shape_.hidden, context_width());
+    output_.place(0, weights.output, weights.output_bias);
+    for (const auto& bias : {weights.query_bias, weights.key_bias, weights.value_bias, weights.output_bias}) biases_ += bias.present() ? bias.extent[0] : 0;
+  }
+
+  /// An empty cache of this layer's shape for `capacity` tokens of one sequence; more arguments go to the cache's constructor.
+  template <class... Args>
+  Cache make_cache(Index capacity, Args&&... args) const {
+    return Cache(cache_shape(), capacity, std::forward<Args>(args)...);
+  }
+
+  /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a sequence, of any
+  /// lengths: appends q_len keys and values to each cache and writes y of x's shape. x and y must not overlap.
+  /// Errors: those of check(), raised before anything is written; whatever else fails leaves the caches as before.
+  template <class X, detail::CacheOrList K, class Y>
+  void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
+    check_types<X, Y>();
+    const Call call{View<const T, 3>(x), View<T, 3>(y), options};
+    raise_unless_ok(check_call(call, caches, true));
+    detail::Borrowed<Scratch> scratch(*pool_);
+    run(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+  }
+
+  /// Full forward over x [q_len, hidden] or [batch, q_len, hidden] from position 0; no cache is kept.
+  template <class X, class Y>
+  void forward(const X& x, Y&& y, const Options& options = {}) const {
+    check_types<X, Y>();
+    const Call call{View<const T, 3>(x), View<T, 3>(y), options};
+    raise_unless_ok(check_call(call, NoCaches{}, false));
+    detail::Borrowed<Scratch> scratch(*pool_);
+    std::vector<Cache>& caches = scratch->caches;
+    for (Index b = 0; b < call.x.extent[0]; ++b) {
+      const auto at = static_cast<std::size_t>(b);
+      if (at < caches.size() && caches[at].capacity() >= call.x.extent[1])
+        caches[at].truncate(0);
+      else if (at < caches.size())
+        caches[at] = make_cache(call.x.extent[1]);
+      else
+        caches.push_back(make_cache(call.x.extent[1]));
+    }
+    std::span<Cache> used(caches.data(), static_cast<std::size_t>(call.x.extent[0]));
+    run(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+  }
+
+  /// Whether forward() would take these arguments: ok, or the error that it would raise. Nothing is done.
+  template <class X, detail::CacheOrList K, class Y>
+  Status check(const X& x, const K& caches, Y&& y, const Options& options = {}) const noexcept {
+    check_types<X, Y>();
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches, true);
+  }
+  template <class X, class Y>
+  Status check(const X& x, Y&& y, const Options& options = {}) const noexcept {
+    check_types<X, Y>();
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{}, false);
+  }
+
+  /// Workspace of a forward of `batch` sequences with q_len queries each, at most kv_len keys afterwards, in bytes, alignment included.
+  Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
+    return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_)) + Workspace::alignment;
+  }
+
+  const LayerShape& shape() const noexcept { return shape_; }
+  CacheShape cache_shape() const noexcept { return {shape_.kv_heads, shape_.head_dim, shape_.v_head_dim}; }
+  Index hidden() const noexcept { return shape_.hidden; }
+  Index heads() const noexcept { return shape_.heads; }
+  Index kv_heads() const noexcept { return shape_.kv_heads; }
+  Index group_size() const noexcept { return shape_.heads / shape_.kv_heads; }
+  Index head_dim() const noexcept { return shape_.head_dim; }
+  Index v_head_dim() const noexcept { return shape_.v_head_dim; }
+  const Position& position() const noexcept { return position_; }
+  /// Weights and biases.
+  Index parameter_count() const noexcept { return qkv_.out() * qkv_.in() + output_.out() * output_.in() + biases_; }
+
+  /// One line: sizes, policies, parameter count.
+  friend std::ostream& operator<<(std::ostream& out, const Attention& layer) {
+    out << "Attention<" << element_name() << ">: hidden " << layer.hidden() << ", " << layer.heads() << " query heads over " << layer.kv_heads()
+        << " kv heads, head_dim " << layer.head_dim();
+    if (layer.v_head_dim() != layer.head_dim()) out << ", v_head_dim " << layer.v_head_dim();
+    out << "; position " << detail::name_of<Position>();
+    if (layer.position_.rotary_dim() > 0) out << " (rotary_dim " << layer.position_.rotary_dim() << ", positions " << layer.position_.positions() << ")";
+    return out << ", mask " << detail::name_of<Mask>() << ", heads " << detail::name_of<Sharing>() << ", logits " << detail::name_of<Logits>() << ", cache "
+               << detail::name_of<Cache>() << ", dropout " << detail::name_of<Dropout>() << ", kernel " << detail::name_of<Kernel>() << ", executor "
+               << detail::name_of<Executor>() << "; " << layer.parameter_count() << " parameters";
+  }
+
+ private:
+  using WeightElement = typename Set::Weights::Storage;
+  using KernelCall = AttentionCall<Compute, Cache>;
+
+  struct Call {
+    View<const T, 3> x;
+    View<T, 3> y;
+    const Options& options;
+  };
+  struct NoCaches {};
+  struct Scratch {
+    Workspace workspace;
+    std::vector<Cache> caches;  // of cacheless forwards
+  };
+
+  // Rows of all sequences, one after the other, go through the layer in chunks of this many, which bounds the workspace: q, k, v and
+  // context of a chunk stay in cache, and the projections are long enough to run at full speed from some 200 rows on.
+  static constexpr Index chunk_rows = 256;
+
+  template <class V>
+  static constexpr bool serves_a_policy = detail::stands_for<Position, V> || detail::stands_for<Mask, V> || detail::stands_for<Sharing, V> ||
+                                          detail::stands_for<Logits, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
+
+  template <class X, class Y>
+  static constexpr void check_types() noexcept {
+    static_assert(ViewableAs<const X&, const T, 3>,
+                  "lockstep::Attention: x must be a matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the layer's element type that lies in memory");
+    static_assert(ViewableAs<Y&, T, 3>,
+                  "lockstep::Attention: y must be a writable matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the layer's element type that lies in memory");
+  }
+
+  static constexpr const char* element_name() noexcept {
+    if constexpr (std::same_as<T, float>)
+      return "float";
+    else if constexpr (std::same_as<T, double>)
+      return "double";
+    else if constexpr (std::same_as<T, Eigen::half>)
+      return "half";
+    else
+      return "bfloat16";
+  }
+
+  Index query_width() const noexcept { return shape_.heads * shape_.head_dim; }
+  Index key_width() const noexcept { return shape_.kv_heads * shape_.head_dim; }
+  Index value_width() const noexcept { return shape_.kv_heads * shape_.v_head_dim; }
+  Index context_width() const noexcept { return shape_.heads * shape_.v_head_dim; }
+
+  /// Fills in what the type says.
+  static LayerShape completed(LayerShape shape) {
+    if (Heads != Dynamic) {
+      if (shape.heads != 0 && shape.heads != Heads) raise(Status::invalid("shape.heads", "given %" PRId64 ", allowed the type's %d", shape.heads, Heads));
+      shape.heads = Heads;
+    }
+    if (KvHeads != Dynamic) {
+      if (shape.kv_heads != 0 && shape.kv_heads != KvHeads)
+        raise(Status::invalid("shape.kv_heads", "given %" PRId64 ", allowed the type's %d", shape.kv_heads, KvHeads));
+      shape.kv_heads = KvHeads;
+    }
+    if (shape.v_head_dim == 0) shape.v_head_dim = shape.head_dim;
+    return shape;
+  }
+
+  Status check_shapes(const LayerWeights<T>& weights) const noexcept {
+    constexpr Index limit = Index{1} << 31;
+    for (const auto& [name, size] : {std::pair{"shape.hidden", shape_.hidden}, {"shape.head_dim", shape_.head_dim}, {"shape.v_head_dim", shape_.v_head_dim},
+                                     {"shape.heads", shape_.heads}, {"shape.kv_heads", shape_.kv_heads}})
+      if (size < 1 || size >= limit) return Status::invalid(name, "given %" PRId64 ", allowed 1 to 2^31 - 1", size);
+    if (Status s = detail::check_heads(sharing_, shape_.heads, shape_.kv_heads); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.query", weights.query, {query_width(), shape_.hidden}); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.key", weights.key, {key_width(), shape_.hidden}); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.value", weights.value, {value_width(), shape_.hidden}); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.output", weights.output, {shape_.hidden, context_width()}); !s.ok()) return s;
+    if (Status s = check_bias("weights.query_bias", weights.query_bias, query_width()); !s.ok()) return s;
+    if (Status s = check_bias("weights.key_bias", weights.key_bias, key_width()); !s.ok()) return s;
+    if (Status s = check_bias("weights.value_bias", weights.value_bias, value_width()); !s.ok()) return s;
+    return check_bias("weights.output_bias", weights.output_bias, shape_.hidden);
+  }
+  static Status check_bias(const char* name, const View<const T, 1>& bias, Index width) noexcept {
+    return bias.present() || bias.size() != 0 ? detail::check_shape(name, bias, {width}) : Status{};
+  }
+  Status check_policies() const noexcept {
+    if (position_.rotary_dim() > shape_.head_dim)
+      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64, position_.rotary_dim(), shape_.head_dim);
+    return detail::check_policy(dropout_);
+  }
+
+  const Mask& mask_of(const Call& call) const noexcept { return call.options.mask != nullptr ? *call.options.mask : mask_; }
+
+  template <class K>
+  Status check_call(const Call& call, const K& caches, bool cached) const noexcept {
+    const auto [batch, q_len, hidden] = call.x.extent;
+    const Options& options = call.options;
+    if (Status s = detail::check_shape("x", call.x, {batch, q_len, shape_.hidden}); !s.ok()) return s;
+    if (Status s = detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}); !s.ok()) return s;
+    if (detail::overlap(detail::bytes_of(call.x), detail::bytes_of(call.y))) return Status::invalid("y", "given memory that overlaps x, allowed memory of its own");
+    Index kv_len = q_len;
+    if constexpr (!std::same_as<K, NoCaches>) {
+      if (Status s = check_each_cache(caches, batch, q_len, options); !s.ok()) return s;
+      for (Index b = 0; b < batch; ++b) {
+        const Index after = detail::cache_at(caches, b)->length() + q_len;
+        kv_len = after > kv_len ? after : kv_len;
+      }
+    }
+    if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len); !s.ok()) return s;
+    if (options.context.present() || options.context.size() != 0)
+      if (Status s = detail::check_shape("context", options.context, {batch, q_len, context_width()}); !s.ok()) return s;
+    if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, batch); !s.ok()) return s;
+    if (Status s = detail::check_mask(mask_of(call), batch, q_len, kv_len); !s.ok()) return s;
+    bool later = false;
+    for (Index b = 0; b < batch; ++b) {
+      const Index length = length_of(caches, b);
+      if (Status s = check_positions(options, b, length, q_len); !s.ok()) return s;
+      if (Status s = check_needed(call, b, length, q_len, cached, later); !s.ok()) return s;
+    }
+    if (options.workspace != nullptr) return options.workspace->check(call_bytes(batch, batch * q_len, q_len, kv_len, later));
+    return {};
+  }
+
+  template <class K>
+  static Index length_of(const K& caches, Index b) noexcept {
+    if constexpr (std::same_as<K, NoCaches>)
+      return 0;
+    else
+      return detail::cache_at(caches, b)->length();
+  }
+
+  template <class K>
+  Status check_each_cache(const K& caches, Index batch, Index q_len, const Options& options) const noexcept {
+    if (Status s = detail::check_caches(caches, batch); !s.ok()) return s;
+    for (Index b = 0; b < batch; ++b) {
+      const auto& cache = *detail::cache_at(caches, b);
+      const CacheShape given = cache.shape(), allowed = cache_shape();
+      if (!(given == allowed))
+        return Status::invalid("cache", "given %" PRId64 " kv heads of %" PRId64 " and %" PRId64 ", allowed this layer's %" PRId64 " of %" PRId64 " and %" PRId64,
+                               given.kv_heads, given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim, allowed.v_head_dim);
+      if (options.offset && *options.offset != cache.length())
+        return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset, cache.length());
+      if (Status s = cache.check_append(q_len); !s.ok()) return s;
+      for (Index other = 0; other < b; ++other)
+        if (detail::cache_at(caches, other) == &cache)
+          return Status::invalid("caches", "given one cache for sequences %" PRId64 " and %" PRId64 ", allowed one for each", other, b);
+    }
+    return {};
+  }
+
+  Status check_positions(const Options& options, Index b, Index length, Index q_len) const noexcept {
+    const Index limit = position_.positions();
+    if (!options.positions.present()) {
+      if (q_len > 0 && length + q_len > limit)
+        return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there", length + q_len - 1, limit - 1);
+      return {};
+    }
+    if (b >= options.positions.extent[0] || options.positions.extent[1] != q_len)
+      return Status::invalid("positions", "given %s, allowed one row of %" PRId64 " for each sequence", detail::ShapeText(options.positions.extent).c_str(), q_len);
+    for (Index i = 0; i < q_len; ++i)
+      if (const Index p = options.positions(b, i); p < 0 || p >= limit)
+        return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, limit - 1);
+    return {};
+  }
+
+  // A row must not depend on where a chunk ends: keys that it sees must be present. Sets `later` where rows see keys after their own.
+  Status check_needed(const Call& call, Index b, Index length, Index q_len, bool cached, bool& later) const noexcept {
+    for (Index i = 0; i < q_len; ++i) {
+      const Index needed = mask_of(call).keys_needed(QueryRow{b, 0, i, length + i});
+      later = later || needed > length + i + 1;
+      if (cached && needed > length + q_len)
+        return Status::invalid("mask", "given a chunk that ends at key %" PRId64 ", allowed none that ends before keys which row %" PRId64 " sees: take the forward without a cache",
+                               length + q_len, i);
+    }
+    return {};
+  }
+
+  // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
+  static bool bounded_rows(const Mask& mask) noexcept {
+    if constexpr (requires { mask.check(Index{}, Index{}, Index{}); })
+      return false;
+    else
+      return mask.keys_needed(QueryRow{}) <= 1;
+  }
+
+  Index rows_at_once(Index rows, bool later) const noexcept { return later || rows < chunk_rows ? rows : chunk_rows; }
+
+  Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {
+    const Index at_once = rows_at_once(rows, later);
+    const KernelShape shape{batch < at_once ? batch : at_once, q_len < at_once ? q_len : at_once, kv_len, shape_.heads, shape_.kv_heads,
+                            shape_.head_dim, shape_.v_head_dim, executor_.concurrency()};
+    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
+           Workspace::bytes_for<Compute>(at_once * context_width()) + Kernel::template bytes<Compute>(shape);
+  }
+
+  /// The checked call: chunks of rows through projection, rotation, append, attention and output projection.
+  template <class K>
+  void run(const Call& call, K& caches, Workspace& workspace) const {
+    const auto [batch, q_len, hidden] = call.x.extent;
+    if (batch * q_len == 0) return;
+    bool later = false;
+    Index kv_len = 0;
+    for (Index b = 0; b < batch; ++b) {
+      const Index length = detail::cache_at(caches, b)->length();
+      kv_len = length + q_len > kv_len ? length + q_len : kv_len;
+      raise_unless_ok(check_needed(call, b, length, q_len, false, later));
+    }
+    const Index at_once = rows_at_once(batch * q_len, later);
+    workspace.reserve(call_bytes(batch, batch * q_len, q_len, kv_len, later));
+    detail::Rollback<K> lengths(caches, workspace.template take<Index>(batch));
+    Chunk chunk{};
+    chunk.calls = workspace.template take<KernelCall>(batch < at_once ? batch : at_once);
+    chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
+    chunk.context = workspace.template take<Compute>(at_once * context_width());
+    for (chunk.first = 0; chunk.first < batch * q_len; chunk.first += chunk.rows) {
+      chunk.rows = batch * q_len - chunk.first < at_once ? batch * q_len - chunk.first : at_once;
+      run_chunk(call, caches, lengths, chunk, workspace);
+    }
+    lengths.complete();
+  }
+
+  /// Rows [first, first + rows) of all sequences taken one after the other.
+  struct Chunk {
+    Index first, rows;
+    KernelCall* calls;
+    Compute* qkv;      // [rows, query_width + key_width + value_width]
+    Compute* context;  // [rows, context_width]
+  };
+
+  /// f(sequence, first row in it, rows, index of the first in the chunk) for each sequence that has rows in the chunk.
+  template <class F>
+  static void for_each_piece(const Chunk& chunk, Index q_len, F&& f) {
+    for (Index done = 0; done < chunk.rows;) {
+      const Index b = (chunk.first + done) / q_len, row = (chunk.first + done) % q_len;
+      const Index rows = q_len - row < chunk.rows - done ? q_len - row : chunk.rows - done;
+      f(b, row, rows, done);
+      done += rows;
+    }
+  }
+
+  /// f(view of rows, index of the first in the chunk): as few views as the tensor's strides allow, mostly one.
+  template <class V, class F>
+  static void for_each_run_of_rows(const V& tensor, const Chunk& chunk, F&& f) {
+    using Rows = View<std::remove_pointer_t<decltype(tensor.data)>, 2>;
+    const Index q_len = tensor.extent[1];
+    const Index step = q_len == 1 ? tensor.stride[0] : tensor.stride[1];
+    if (tensor.extent[0] == 1 || q_len == 1 || tensor.stride[0] == q_len * tensor.stride[1])
+      return f(Rows(tensor.data + chunk.first * step, {chunk.rows, tensor.extent[2]}, {step, tensor.stride[2]}), Index{0});
+    for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
+  }
+
+  template <class K>
+  void run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths, const Chunk& chunk, Workspace& workspace) const {
+    const Index q_len = call.x.extent[1], width = qkv_.out();
+    const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
+    const auto context = View<Compute, 2>::contiguous(chunk.context, {chunk.rows, context_width()});
+    const auto heads_of = [&](Index first_column, Index done, Index rows, Index heads, Index dim) {
+      return View<Compute, 3>(chunk.qkv + done * width + first_column, {rows, heads, dim}, {width, dim, 1});
+    };
+    const auto piece_rows = [&](Index done, Index rows) { return qkv.part(0, done, rows); };
+
+    for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) { project(x, qkv_, piece_rows(done, x.extent[0]), executor_); });
+    detail::for_each_task(executor_, chunk.rows, [&](Index, Index i) noexcept {
+      const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
+      const Index position = call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
+      Compute* head = chunk.qkv + i * width;
+      for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h) position_.rotate(head + h * shape_.head_dim, position);
+    });
+
+    Index pieces = 0;
+    for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
+      Cache& cache = *detail::cache_at(caches, b);
+      cache.append(heads_of(query_width(), done, rows, shape_.kv_heads, shape_.head_dim),
+                   heads_of(query_width() + key_width(), done, rows, shape_.kv_heads, shape_.v_head_dim));
+      const Index place = lengths.length(b) + row;
+      const auto& options = call.options;
+      new (chunk.calls + pieces++) KernelCall{
+          .cache = &cache,
+          .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
+          .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(), {rows, shape_.heads, shape_.v_head_dim}),
+          .lse = options.lse.present() ? options.lse.at(b).part(1, row, rows) : View<Compute, 2>{},
+          .weights = options.weights.present() ? options.weights.at(b).part(1, row, rows) : View<Compute, 3>{},
+          .sequence = b,
+          .first_row = row,
+          .first_place = place,
+          .kv_len = place + rows,
+          .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
+    });
+
+    const AttentionRules rules{mask_of(call), logits_,         sharing_, dropout_, shape_.heads, shape_.kv_heads, shape_.head_dim,
+                               shape_.v_head_dim, call.options.mode == Mode::training};
+    const Index mark = workspace.mark();
+    Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_, workspace);
+    workspace.rewind(mark);
+
+    for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) { project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_); });
+    if (call.options.context.present())
+      for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
+        for (Index i = 0; i < rows; ++i)
+          for (Index n = 0; n < context_width(); ++n) call.options.context(b, row + i, n) = context(done + i, n);
+      });
+  }
+
+  LayerShape shape_;
+  [[no_unique_address]] Position position_;
+  [[no_unique_address]] Mask mask_;
+  [[no_unique_address]] Sharing sharing_;
+  [[no_unique_address]] Logits logits_;
+  [[no_unique_address]] Dropout dropout_;
+  [[no_unique_address]] Executor executor_;
+  PackedWeights<WeightElement> qkv_;
+  PackedWeights<WeightElement> output_;
+  Index biases_ = 0;
+  std::shared_ptr<detail::ScratchPool<Scratch>> pool_ = std::make_shared<detail::ScratchPool<Scratch>>();
+};
+
+}  // namespace lockstep

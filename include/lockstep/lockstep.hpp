@@ -1,0 +1,14 @@
+// Everything but the executor on Eigen's thread pool, whose header is heavy: include lockstep/executor/thread_pool.hpp for that.
+#pragma once
+
+#include "lockstep/attend.hpp"
+#include "lockstep/attention.hpp"
+#include "lockstep/cache/model_cache.hpp"
+#include "lockstep/executor/hook.hpp"
+#include "lockstep/heads/repeated.hpp"
+#include "lockstep/kernel/materialized.hpp"
+#include "lockstep/mask/key_padding.hpp"
+#include "lockstep/mask/none.hpp"
+#include "lockstep/mask/offset_causal.hpp"
+#include "lockstep/position/rope.hpp"
+#include "lockstep/version.hpp"
