@@ -1,16 +1,18 @@
 # Compiles SOURCE as it stands, which must work, and again with LOCKSTEP_BAD defined, which must fail with the expected
 # sentence. The good half is there so that a failure for another reason does not pass. The file says in comments:
-#   // expect: REGEX     what the compiler must print (CMake's regular expressions)
-#   // flags: OPTIONS    options of the bad half; each such line is an attempt of its own
+#   // expect: REGEX     what an error must say (CMake's regular expressions); where there are several such lines, each is an
+#                        attempt of its own, and LOCKSTEP_BAD is its number, from 1
+#   // flags: OPTIONS    options of the bad half; several such lines, beside one expectation, are attempts of their own
 # Run with -D COMPILER= -D SOURCE= -D INCLUDE_DIR= -D SYSTEM_DIRS= -P.
 cmake_minimum_required(VERSION 3.25)
 
-file(STRINGS ${SOURCE} expect REGEX "^// expect: ")
-list(LENGTH expect count)
-if(NOT count EQUAL 1)
-  message(FATAL_ERROR "${SOURCE}: must hold one line '// expect: REGEX', holds ${count}")
+file(STRINGS ${SOURCE} expectations REGEX "^// expect: ")
+file(STRINGS ${SOURCE} flag_lines REGEX "^// flags: ")
+list(LENGTH expectations expected)
+list(LENGTH flag_lines flagged)
+if(expected EQUAL 0 OR (expected GREATER 1 AND flagged GREATER 0))
+  message(FATAL_ERROR "${SOURCE}: must hold one line '// expect: REGEX', or several and no line '// flags: OPTIONS'")
 endif()
-string(REGEX REPLACE "^// expect: " "" expect "${expect}")
 
 set(command ${COMPILER} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR})
 foreach(dir IN LISTS SYSTEM_DIRS)
@@ -22,22 +24,29 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "${SOURCE}: the good half does not compile:\n${output}")
 endif()
 
-file(STRINGS ${SOURCE} attempts REGEX "^// flags: ")
-if(NOT attempts)
-  set(attempts "// flags: ")
-endif()
-foreach(attempt IN LISTS attempts)
-  string(REGEX REPLACE "^// flags: " "" flags "${attempt}")
-  separate_arguments(flags UNIX_COMMAND "${flags}")
+function(refused number expectation flags)
+  string(REGEX REPLACE "^// expect: " "" expectation "${expectation}")
+  string(REGEX REPLACE "^// flags: " "" flags "${flags}")
+  separate_arguments(options UNIX_COMMAND "${flags}")
   execute_process(
-    COMMAND ${command} -DLOCKSTEP_BAD ${flags} ${SOURCE} RESULT_VARIABLE result ERROR_VARIABLE output
+    COMMAND ${command} -DLOCKSTEP_BAD=${number} ${options} ${SOURCE} RESULT_VARIABLE result ERROR_VARIABLE output
   )
   if(result EQUAL 0)
-    message(FATAL_ERROR "${SOURCE}: the bad half compiles (flags: '${flags}')")
+    message(FATAL_ERROR "${SOURCE}: bad half ${number} compiles (flags: '${flags}')")
+  elseif(NOT output MATCHES "error: [^\n]*${expectation}")
+    message(FATAL_ERROR "${SOURCE}: bad half ${number} (flags: '${flags}'): no error says '${expectation}':\n${output}")
   endif()
-  # Compilers break long sentences of a static_assert nowhere, but quote the source around them.
-  if(NOT output MATCHES "error: [^\n]*${expect}")
-    message(FATAL_ERROR "${SOURCE}: refused, but no error says '${expect}' (flags: '${flags}'):\n${output}")
-  endif()
-  message(STATUS "refused as it should be (flags: '${flags}')")
-endforeach()
+  message(STATUS "refused: ${expectation} ${flags}")
+endfunction()
+
+if(flagged GREATER 0)
+  foreach(flags IN LISTS flag_lines)
+    refused(1 "${expectations}" "${flags}")
+  endforeach()
+else()
+  set(number 0)
+  foreach(expectation IN LISTS expectations)
+    math(EXPR number "${number} + 1")
+    refused(${number} "${expectation}" "")
+  endforeach()
+endif()
