@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "case_reader.hpp"
 #include "operations.hpp"
 
 namespace {

@@ -1,13 +1,21 @@
-#include "case.hpp"
+// Reads a case's folder: the manifest case.txt and every tensor it names.
+#pragma once
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "case.hpp"
+#include "npy.hpp"
 
 namespace cases {
-namespace {
+namespace detail {
 
 // The blank-separated words of one line of the manifest, taken one after the other.
 class Line {
@@ -170,29 +178,12 @@ class Manifest {
   bool ended_ = false;
 };
 
-}  // namespace
+}  // namespace detail
 
-const Tensor& Case::input(const std::string& name) const {
-  const auto found = inputs.find(name);
-  if (found == inputs.end()) throw BadCase("input " + name + " is missing");
-  return found->second;
-}
-
-const Tensor& Case::output(const std::string& name) const {
-  const auto found = outputs.find(name);
-  if (found == outputs.end()) throw BadCase("output " + name + " is missing");
-  return found->second.tensor;
-}
-
-const Tensor& Case::input(const std::string& name, const std::vector<Index>& shape) const {
-  const Tensor& tensor = input(name);
-  if (tensor.shape != shape)
-    throw BadCase("input " + name + ": given " + to_text(tensor.shape) + ", allowed " + to_text(shape));
-  return tensor;
-}
-
-Case read_case(const std::filesystem::path& folder, const std::filesystem::path& root) {
-  return Manifest(folder, root).read();
+/// Reads the case in `folder`, whose tensors with a slash in their file name lie below `root`.
+/// Throws BadCase for anything missing, damaged, contradictory or unknown.
+inline Case read_case(const std::filesystem::path& folder, const std::filesystem::path& root) {
+  return detail::Manifest(folder, root).read();
 }
 
 }  // namespace cases
