@@ -26,16 +26,14 @@ Values widen(const Range& numbers) {
   return wide;
 }
 
-/// One sequence: which keys a row may see, which key/value head a query head reads, and how big everything
-/// is.
+/// One sequence: how big everything is, which keys a row may see, which kv head a query head reads.
 struct Problem {
   Index heads = 1, kv_heads = 1, head_dim = 1, v_head_dim = 1, q_len = 0, kv_len = 0;
-  double scale = 0;                                                 ///< 0: 1 / sqrt(head_dim)
-  std::function<bool(Index head, Index row, Index key)> visible{};  ///< absent: all
+  double scale = 0;                                                                   ///< 0: 1 / sqrt(head_dim)
+  std::function<bool(Index head, Index row, Index key)> visible{};                    ///< absent: all
   std::function<double(double logit, Index head, Index row, Index key)> transform{};  ///< absent: none
-  std::function<double(double weight, Index head, Index row, Index key)>
-      drop{};                                  ///< applied on weights before V
-  std::function<Index(Index head)> kv_head{};  ///< absent: head / group_size
+  std::function<double(Index head, Index row, Index key)> factor{};  ///< on weights before V (dropout); absent: 1
+  std::function<Index(Index head)> kv_head{};                        ///< absent: head / group_size
 };
 
 /// Causal visibility where row 0 stands at place `offset` (negative: the first rows see nothing).
@@ -67,8 +65,8 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
         if (p.visible && !p.visible(head, row, key)) continue;
         double logit = 0;
         for (Index d = 0; d < p.head_dim; ++d)
-          logit += q[at((row * p.heads + head) * p.head_dim + d)] *
-                   k[at((key * p.kv_heads + kv_head) * p.head_dim + d)];
+          logit +=
+              q[at((row * p.heads + head) * p.head_dim + d)] * k[at((key * p.kv_heads + kv_head) * p.head_dim + d)];
         logit *= scale;
         if (p.transform) logit = p.transform(logit, head, row, key);
         keys.push_back(key);
@@ -82,12 +80,13 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
       if (sum == 0) sum = 1;  // no visible key, or only logits of -inf: zeros, not 0 / 0
       double* context = result.context.data() + (row * p.heads + head) * p.v_head_dim;
       for (std::size_t i = 0; i < keys.size(); ++i) {
-        double weight = weights[i] / sum;
-        result.weights[at((head * p.q_len + row) * p.kv_len + keys[i])] = weight;
-        if (p.drop) weight = p.drop(weight, head, row, keys[i]);
+        result.weights[at((head * p.q_len + row) * p.kv_len + keys[i])] = weights[i] / sum;
+        const double weight = p.factor ? weights[i] * p.factor(head, row, keys[i]) : weights[i];
         for (Index d = 0; d < p.v_head_dim; ++d)
           context[d] += weight * v[at((keys[i] * p.kv_heads + kv_head) * p.v_head_dim + d)];
       }
+      // Divided last, so that means of equal weights are exact.
+      for (Index d = 0; d < p.v_head_dim; ++d) context[d] /= sum;
     }
   }
   return result;
@@ -152,21 +151,17 @@ inline LayerResult forward(const Layer& layer, const Values& x,
   std::vector<Index> positions;
   for (Index token = 0; token < tokens; ++token) positions.push_back(token);
   const auto turned = [&](Values rows, Index heads) {
-    return rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base,
-                  positions);
+    return rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base, positions);
   };
-  const Values q =
-      turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads);
+  const Values q = turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads);
   LayerResult result;
-  result.keys =
-      turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads);
+  result.keys = turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads);
   result.values = project(x, layer.value, layer.value_bias, hidden, layer.kv_heads * layer.v_head_dim);
   Problem problem{layer.heads, layer.kv_heads, layer.head_dim, layer.v_head_dim, tokens, tokens};
   problem.scale = layer.scale;
   problem.visible = std::move(visible);
   result.attention = attend(problem, q, result.keys, result.values);
-  result.y = project(result.attention.context, layer.output, layer.output_bias,
-                     layer.heads * layer.v_head_dim, hidden);
+  result.y = project(result.attention.context, layer.output, layer.output_bias, layer.heads * layer.v_head_dim, hidden);
   return result;
 }
 

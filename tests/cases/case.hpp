@@ -61,13 +61,13 @@ struct Expected {
 using Attribute = std::variant<Index, double, std::string, std::vector<Index>, std::vector<double>>;
 
 struct Case {
-  std::string id;         ///< GROUP/NAME
+  std::string id;  ///< GROUP/NAME
   std::string operation;
   std::vector<std::string> tags;
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Tensor> inputs;  ///< already multiplied by their factor
   std::map<std::string, Expected> outputs;
-  std::filesystem::path root;            ///< the folder that file names with a slash start from
+  std::filesystem::path root;  ///< the folder that file names with a slash start from
 
   /// The named attribute, refused unless it is there and of this kind.
   template <class Kind>

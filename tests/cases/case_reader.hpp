@@ -35,7 +35,8 @@ class Line {
     char* end = nullptr;
     errno = 0;
     const long long value = std::strtoll(text.c_str(), &end, 10);
-    if (errno != 0 || end == text.c_str() || *end != '\0') refuse(std::string(meaning) + ": '" + text + "' is no integer");
+    if (errno != 0 || end == text.c_str() || *end != '\0')
+      refuse(std::string(meaning) + ": '" + text + "' is no integer");
     return value;
   }
 
@@ -111,7 +112,8 @@ class Manifest {
     } else if (fact == "op") {
       result_.operation = line.word("the operation");
     } else if (fact == "tags") {
-      for (std::size_t left = line.count("the number of tags"); left > 0; --left) result_.tags.push_back(line.word("a tag"));
+      for (std::size_t left = line.count("the number of tags"); left > 0; --left)
+        result_.tags.push_back(line.word("a tag"));
     } else if (fact == "end") {
       ended_ = true;
     } else {
@@ -140,7 +142,8 @@ class Manifest {
     } else {
       line.refuse("unknown attribute kind '" + kind + "'");
     }
-    if (!result_.attributes.emplace(name, std::move(value)).second) line.refuse("attribute " + name + " is given twice");
+    if (!result_.attributes.emplace(name, std::move(value)).second)
+      line.refuse("attribute " + name + " is given twice");
   }
 
   void take_tensor(Line& line, const std::string& role) {

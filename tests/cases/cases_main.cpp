@@ -24,7 +24,8 @@ constexpr const char* usage =
     "  --cases DIR    the folder of cases: DIR/GROUP/NAME/case.txt\n"
     "  --filter TEXT  only cases whose id, operation or tags contain TEXT\n";
 
-const Operation* const operations[] = {&attention, &attention_layer, &model_llama2c, &rope_apply, &rope_freqs, &kv_scatter};
+const Operation* const operations[] = {&attention,  &attention_layer, &model_llama2c,
+                                       &rope_apply, &rope_freqs,      &kv_scatter};
 
 /// A folder or a command line that cannot be used.
 struct Unusable : std::runtime_error {
@@ -115,7 +116,8 @@ void run_at(const char* precision, void (*run)(const Case&, Report&), const Case
   try {
     run(test, report);
     if (report.compared() != test.outputs.size())
-      report.fail("compared " + std::to_string(report.compared()) + " of " + std::to_string(test.outputs.size()) + " outputs");
+      report.fail("compared " + std::to_string(report.compared()) + " of " + std::to_string(test.outputs.size()) +
+                  " outputs");
   } catch (const std::exception& error) {
     report.fail(error.what());
   }

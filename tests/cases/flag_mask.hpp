@@ -23,7 +23,8 @@ class FlagMask {
   /// `flags` must outlive the mask. An axis of extent 1 stands for all of its indices, except the last one.
   FlagMask(const Tensor& flags, const std::vector<Index>& broadcast_to) : flags_(flags.values.data()) {
     const std::size_t missing = 4 - std::min<std::size_t>(4, flags.shape.size());
-    if (flags.shape.size() > 4 || flags.shape.empty()) throw BadCase("mask: given rank " + std::to_string(flags.shape.size()) + ", allowed 1 to 4");
+    if (flags.shape.size() > 4 || flags.shape.empty())
+      throw BadCase("mask: given rank " + std::to_string(flags.shape.size()) + ", allowed 1 to 4");
     Index step = 1;
     for (std::size_t axis = 4; axis-- > missing;) {
       const Index extent = flags.shape[axis - missing];
@@ -53,7 +54,8 @@ class FlagMask {
   }
 
   bool visible(lockstep::QueryRow query, Index key) const noexcept {
-    return key < keys_ && flags_[query.sequence * stride_[0] + query.head * stride_[1] + query.row * stride_[2] + key] != 0;
+    return key < keys_ &&
+           flags_[query.sequence * stride_[0] + query.head * stride_[1] + query.row * stride_[2] + key] != 0;
   }
 
   Index keys_needed(lockstep::QueryRow query) const noexcept {

@@ -16,7 +16,8 @@
 namespace cases {
 namespace detail {
 
-static_assert(std::endian::native == std::endian::little, "cases: the files are little endian and are read as they are");
+static_assert(std::endian::native == std::endian::little,
+              "cases: the files are little endian and are read as they are");
 
 struct Dtype {
   std::string_view name;
@@ -81,7 +82,8 @@ class Header {
   }
 
   void expect(std::string_view token) {
-    if (!accept(token)) refuse("expected '" + std::string(token) + "' before '" + std::string(rest_.substr(0, 20)) + "'");
+    if (!accept(token))
+      refuse("expected '" + std::string(token) + "' before '" + std::string(rest_.substr(0, 20)) + "'");
   }
 
   std::string quoted() {
@@ -154,7 +156,8 @@ inline std::string read_bytes(const std::filesystem::path& file) {
 }  // namespace detail
 
 /// Reads `file`, which must hold this dtype (float32, float64, int64, int8 or bool) in C order with exactly this shape.
-inline Tensor read_npy(const std::filesystem::path& path, const std::string& dtype_name, const std::vector<Index>& shape) {
+inline Tensor read_npy(const std::filesystem::path& path, const std::string& dtype_name,
+                       const std::vector<Index>& shape) {
   const std::string file = path.string();
   const detail::Dtype& dtype = detail::dtype_named(dtype_name, file);
   const std::string bytes = detail::read_bytes(path);

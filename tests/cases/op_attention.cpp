@@ -31,7 +31,8 @@ struct Facts {
     const std::vector<Index>& q = test.input("Q").shape;
     const std::vector<Index>& k = test.input("K").shape;
     const std::size_t rank = layout == Layout::bhsd ? 4 : 3, token_axis = rank - 2;
-    if (q.size() != rank || k.size() != rank) throw BadCase("Q, K: given " + to_text(q) + ", " + to_text(k) + " for this layout");
+    if (q.size() != rank || k.size() != rank)
+      throw BadCase("Q, K: given " + to_text(q) + ", " + to_text(k) + " for this layout");
     batch = q[0];
     q_len = q[token_axis];
     new_len = k[token_axis];
@@ -44,9 +45,11 @@ struct Facts {
       test.input("past_value", {batch, kv_heads, past_len, v_head_dim});
     }
     const auto entries = at(batch);
-    if (offsets.size() != entries || lengths.size() != entries) throw BadCase("q_offset, kv_len: allowed one number a sequence");
+    if (offsets.size() != entries || lengths.size() != entries)
+      throw BadCase("q_offset, kv_len: allowed one number a sequence");
     for (const Index length : lengths)
-      if (length < 0 || length > joined_len) throw BadCase("kv_len: given " + std::to_string(length) + ", allowed 0 to " + std::to_string(joined_len));
+      if (length < 0 || length > joined_len)
+        throw BadCase("kv_len: given " + std::to_string(length) + ", allowed 0 to " + std::to_string(joined_len));
   }
 
   Layout layout;
@@ -62,7 +65,8 @@ struct Facts {
 template <class T>
 struct Caches {
   Caches(const Case& test, const Facts& f)
-      : keys({f.batch, f.kv_heads, f.joined_len, f.head_dim}), values({f.batch, f.kv_heads, f.joined_len, f.v_head_dim}) {
+      : keys({f.batch, f.kv_heads, f.joined_len, f.head_dim}),
+        values({f.batch, f.kv_heads, f.joined_len, f.v_head_dim}) {
     for (Index b = 0; b < f.batch; ++b)
       each.emplace_back(lockstep::CacheShape{f.kv_heads, f.head_dim, f.v_head_dim}, f.joined_len);
     if (f.past_len > 0) append(f, test.input("past_key"), test.input("past_value"), Layout::bhsd, f.past_len);
@@ -120,8 +124,7 @@ struct Start {
 template <class T>
 class Run {
  public:
-  Run(const Case& test, const Facts& facts)
-      : facts_(facts), q_(numbers<T>(test.input("Q"))), caches_(test, facts) {}
+  Run(const Case& test, const Facts& facts) : facts_(facts), q_(numbers<T>(test.input("Q"))), caches_(test, facts) {}
 
   const Caches<T>& caches() const { return caches_; }
 
@@ -131,7 +134,8 @@ class Run {
     Outcome<T> outcome(facts_);
     auto options = options_with(mask);
     options.lse = outcome.lse.view();
-    options.weights = outcome.weights.view().part(3, 0, *std::max_element(facts_.lengths.begin(), facts_.lengths.end()));
+    options.weights =
+        outcome.weights.view().part(3, 0, *std::max_element(facts_.lengths.begin(), facts_.lengths.end()));
     lockstep::attend<Mask, lockstep::Scaled>(queries(), caches_.each, outcome.context_rows(), options);
     return outcome;
   }

@@ -31,7 +31,8 @@ struct Facts {
     test.input("x", {batch, tokens, hidden});
     Index fed = 0;
     for (const Index chunk : chunks) fed += chunk;
-    if (fed != tokens) throw BadCase("chunks: given " + std::to_string(fed) + " tokens in all, allowed " + std::to_string(tokens));
+    if (fed != tokens)
+      throw BadCase("chunks: given " + std::to_string(fed) + " tokens in all, allowed " + std::to_string(tokens));
     if (test.has_input("kv_pad")) test.input("kv_pad", {batch, tokens});
   }
 
@@ -58,7 +59,9 @@ struct Weights {
   lockstep::LayerWeights<T> views;
 
  private:
-  const T* keep(const Tensor& tensor) { return kept_.emplace_back(std::make_unique<std::vector<T>>(numbers<T>(tensor)))->data(); }
+  const T* keep(const Tensor& tensor) {
+    return kept_.emplace_back(std::make_unique<std::vector<T>>(numbers<T>(tensor)))->data();
+  }
   View<const T, 2> matrix(const Case& test, const char* name, Index out, Index in) {
     return View<const T, 2>::contiguous(keep(test.input(name, {out, in})), {out, in});
   }
@@ -181,7 +184,8 @@ void run_at_position(const Case& test, const Facts& facts, Report& report, Table
   for (std::size_t i = 0; i < given.size(); ++i) flags[i] = given[i] != 0;
   const lockstep::KeyPadding padding(View<const bool, 2>::contiguous(flags.get(), {facts.batch, facts.tokens}));
   const auto mask = lockstep::Causal{} & padding;
-  compare(test, Run<T, Position, std::remove_const_t<decltype(mask)>>(test, facts, weights, mask, tables...), facts, report);
+  compare(test, Run<T, Position, std::remove_const_t<decltype(mask)>>(test, facts, weights, mask, tables...), facts,
+          report);
 }
 
 template <class T>
@@ -192,7 +196,8 @@ void run(const Case& test, Report& report) {
       lockstep::RopeConfig{.rotary_dim = facts.rotary_dim, .base = facts.base, .positions = facts.tokens});
   const std::string& style = test.text("rope.style");
   if (style == "half") return run_at_position<T, lockstep::Rope<lockstep::HalfSplit>>(test, facts, report, table);
-  if (style == "interleaved") return run_at_position<T, lockstep::Rope<lockstep::Interleaved>>(test, facts, report, table);
+  if (style == "interleaved")
+    return run_at_position<T, lockstep::Rope<lockstep::Interleaved>>(test, facts, report, table);
   throw BadCase("rope.style: given " + style + ", allowed half, interleaved");
 }
 

@@ -46,14 +46,17 @@ void run_apply(const Case& test, Report& report) {
   const Layout layout = layout_of(test);
   const Index heads = test.integer("heads"), head_dim = test.integer("head_dim"), pairs = test.integer("rope.dim") / 2;
   const std::vector<Index>& shape = test.input("x").shape;
-  if (shape.size() != (layout == Layout::bhsd ? 4 : 3)) throw BadCase("x: given " + to_text(shape) + " for this layout");
+  if (shape.size() != (layout == Layout::bhsd ? 4 : 3))
+    throw BadCase("x: given " + to_text(shape) + " for this layout");
   const Index batch = shape[0], tokens = shape[layout == Layout::bhsd ? 2 : 1];
   std::vector<T> x = numbers<T>(test.input("x", shape_in(layout, batch, tokens, heads, head_dim)));
 
   const bool by_position = test.has_input("position_ids");
   const Index rows = by_position ? test.input("cos").shape.front() : batch * tokens;
-  const std::vector<Index> table_shape = by_position ? std::vector<Index>{rows, pairs} : std::vector<Index>{batch, tokens, pairs};
-  const std::vector<T> cos = numbers<T>(test.input("cos", table_shape)), sin = numbers<T>(test.input("sin", table_shape));
+  const std::vector<Index> table_shape =
+      by_position ? std::vector<Index>{rows, pairs} : std::vector<Index>{batch, tokens, pairs};
+  const std::vector<T> cos = numbers<T>(test.input("cos", table_shape)),
+                       sin = numbers<T>(test.input("sin", table_shape));
   const lockstep::RopeTable<T> table(View<const T, 2>::contiguous(cos.data(), {rows, pairs}),
                                      View<const T, 2>::contiguous(sin.data(), {rows, pairs}));
   std::vector<Index> positions(at(batch * tokens));
@@ -76,13 +79,14 @@ void run_freqs(const Case& test, Report& report) {
   // Position 1 is where the frequencies are read off.
   Index last = 1;
   for (const Index position : positions) last = std::max(last, position);
-  const lockstep::RopeTable<T> table(
-      lockstep::RopeConfig{.rotary_dim = test.integer("rope.dim"), .base = test.number("rope.base"), .positions = last + 1});
+  const lockstep::RopeTable<T> table(lockstep::RopeConfig{
+      .rotary_dim = test.integer("rope.dim"), .base = test.number("rope.base"), .positions = last + 1});
   const auto pairs = at(table.rotary_dim() / 2);
 
   std::vector<T> frequencies, cos, sin;
   for (std::size_t i = 0; i < pairs; ++i)
-    frequencies.push_back(static_cast<T>(std::atan2(static_cast<double>(table.sin(1)[i]), static_cast<double>(table.cos(1)[i]))));
+    frequencies.push_back(
+        static_cast<T>(std::atan2(static_cast<double>(table.sin(1)[i]), static_cast<double>(table.cos(1)[i]))));
   for (const Index position : positions) {
     cos.insert(cos.end(), table.cos(position), table.cos(position) + pairs);
     sin.insert(sin.end(), table.sin(position), table.sin(position) + pairs);

@@ -21,7 +21,8 @@ struct Array {
   std::array<Index, Rank> shape;
   std::vector<T> values;
 
-  explicit Array(const std::array<Index, Rank>& extents) : shape(extents), values(at(element_count({extents.begin(), extents.end()}))) {}
+  explicit Array(const std::array<Index, Rank>& extents)
+      : shape(extents), values(at(element_count({extents.begin(), extents.end()}))) {}
   lockstep::View<T, Rank> view() { return lockstep::View<T, Rank>::contiguous(values.data(), shape); }
   lockstep::View<const T, Rank> view() const { return lockstep::View<const T, Rank>::contiguous(values.data(), shape); }
 };
