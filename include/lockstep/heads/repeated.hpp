@@ -27,10 +27,15 @@ struct RepeatedHeads {
 static_assert(HeadSharing<RepeatedHeads>);
 
 /// Keys or values [tokens, heads, dim] of which each kv head stands group_size times; owns a copy unless group_size is 1.
+/// Moves only: the rows of a copied object would go on viewing the first one's memory.
 template <class T>
 struct RepeatedRows {
   AlignedVector<T> copy;
   View<const T, 3> rows;
+
+  explicit RepeatedRows(View<const T, 3> rows_) noexcept : rows(rows_) {}
+  RepeatedRows(RepeatedRows&&) noexcept = default;
+  RepeatedRows& operator=(RepeatedRows&&) noexcept = default;
 };
 
 /// Repeats kv heads: [tokens, kv_heads, dim] to [tokens, kv_heads group_size, dim], where head h is kv head h / group_size.
@@ -39,9 +44,9 @@ template <class T>
 RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   if (group_size < 1) raise(Status::invalid("group_size", "given %" PRId64 ", allowed at least 1", group_size));
   raise_unless_ok(detail::check_shape("source", source, source.extent));
-  if (group_size == 1) return {{}, source};
+  RepeatedRows<T> result(source);
+  if (group_size == 1) return result;
   const typename View<T, 3>::Extents extent{source.extent[0], source.extent[1] * group_size, source.extent[2]};
-  RepeatedRows<T> result;
   result.copy.resize(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]));
   const auto out = View<T, 3>::contiguous(result.copy.data(), extent);
   RepeatedHeads::repeat<T>(source, group_size, out);
