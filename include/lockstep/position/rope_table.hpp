@@ -23,10 +23,11 @@ class RopeTable {
  public:
   RopeTable() noexcept = default;
 
-  /// Angles, cosines and sines in double, each rounded once. Errors: an odd rotary_dim or one below 2, a base that is not positive and
+  /// Angles, cosines and sines in double, each rounded once. Errors: an odd rotary_dim or one below 2 or above 2^31, a base that is not positive and
   /// finite, positions below 0.
   explicit RopeTable(const RopeConfig& config) {
     raise_unless_ok(check(config));
+    const FloatEnvironment environment;
     auto data = std::make_shared<Data>(config.rotary_dim, config.positions);
     std::vector<double> frequency(static_cast<std::size_t>(data->pairs));
     for (Index i = 0; i < data->pairs; ++i)
@@ -69,8 +70,8 @@ class RopeTable {
   };
 
   static Status check(const RopeConfig& config) noexcept {
-    if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0)
-      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2", config.rotary_dim);
+    if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
+      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base)) return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
     if (config.positions < 0 || config.positions > (Index{1} << 31))
       return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
