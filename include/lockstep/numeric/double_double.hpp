@@ -53,12 +53,4 @@ inline DoubleDouble fast_sum(double a, DoubleDouble b) noexcept {
   return fast_two_sum(s.high, rounded(s.low + b.low));
 }
 
-/// sum of coefficient[i] x^i by fma, from the highest power down.
-template <int Count>
-inline double horner(const double (&coefficient)[Count], double x) noexcept {
-  double sum = coefficient[Count - 1];
-  for (int i = Count - 2; i >= 0; --i) sum = fma(sum, x, coefficient[i]);
-  return sum;
-}
-
 }  // namespace lockstep::detail

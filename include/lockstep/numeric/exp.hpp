@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "lockstep/numeric/polynomial.hpp"
 #include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
@@ -85,19 +86,10 @@ template <class C>
   return {n, fma(x, K::log2e, -n), std::bit_cast<C>(biased << K::mantissa_bits)};
 }
 
-/// (P(r) - 1) / r by Horner.
-template <class C>
-[[gnu::always_inline]] inline C exp_quotient(C r) noexcept {
-  using K = ExpConstants<C>;
-  C q = K::coefficient[K::degree];
-  for (int i = K::degree - 1; i >= 1; --i) q = fma(q, r, K::coefficient[i]);
-  return q;
-}
-
 template <class C>
 [[gnu::always_inline]] inline C exp_nonpositive(C x) noexcept {
   const ExpReduction<C> reduced = reduce_exp(x);
-  const C p = fma(exp_quotient(reduced.r), reduced.r, C{1});
+  const C p = horner(ExpConstants<C>::coefficient, reduced.r);
   // One rounding: 2^n is normal, the product may be denormal. NaN compares false and comes through; for -inf r is NaN,
   // but the selection takes +0.
   const C scaled = rounded(p * reduced.scale);

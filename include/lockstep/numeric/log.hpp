@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "lockstep/numeric/double_double.hpp"
+#include "lockstep/numeric/polynomial.hpp"
 
 namespace lockstep {
 

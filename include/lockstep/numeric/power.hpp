@@ -8,6 +8,7 @@
 #include "lockstep/numeric/double_double.hpp"
 #include "lockstep/numeric/exp.hpp"
 #include "lockstep/numeric/log.hpp"
+#include "lockstep/numeric/polynomial.hpp"
 
 namespace lockstep {
 
@@ -26,9 +27,7 @@ inline double exp2_pair(DoubleDouble x) noexcept {
   const DoubleDouble f = fast_two_sum(rounded(x.high - n), x.low);
 
   // 2^f = 1 + f ln 2 + f^2 Q(f): the linear term as a pair, the rest is below 0.07 and needs one double.
-  double q = K::coefficient[K::degree];
-  for (int i = K::degree - 1; i >= 2; --i) q = fma(q, f.high, K::coefficient[i]);
-  const double curved = rounded(rounded(f.high * f.high) * q);
+  const double curved = rounded(rounded(f.high * f.high) * horner<2>(K::coefficient, f.high));
   const DoubleDouble linear = two_product(f.high, ln2.high);
   const DoubleDouble one_plus = fast_two_sum(1.0, linear.high);
   const double low_f = rounded(rounded(f.low * ln2.high) * one_plus.high);

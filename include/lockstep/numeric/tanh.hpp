@@ -52,9 +52,7 @@ template <class C>
   const C minus_twice = rounded(C{-2} * a);                           // exact
   const ExpReduction<C> reduced = reduce_exp(minus_twice);
   const C r = fma(-reduced.n, K::ln2, minus_twice);
-  C g = K::coefficient[K::degree];
-  for (int i = K::degree - 1; i >= 0; --i) g = fma(g, r, K::coefficient[i]);
-  const C rise = fma(rounded(r * r), g, r);
+  const C rise = fma(rounded(r * r), horner(K::coefficient, r), r);
   const C m = fma(rise, reduced.scale, rounded(reduced.scale - C{1}));
   const C result = quotient(-m, rounded(C{2} + m));
   return std::bit_cast<C>((std::bit_cast<Bits>(result) & ~sign_bit) | (bits & sign_bit));

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lockstep/numeric/double_double.hpp"
+#include "lockstep/numeric/polynomial.hpp"
 
 namespace lockstep {
 
