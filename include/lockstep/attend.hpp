@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/defaults.hpp"
 #include "lockstep/kernel/call.hpp"
@@ -131,6 +132,8 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
   if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
   if (overlap(bytes_of(query), bytes_of(context))) return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
+  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
+    if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context))) return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
   if (options.workspace != nullptr) return options.workspace->check(attend_bytes<Options, C, CacheIn<K>>(shape));
   return {};
 }

@@ -123,8 +123,9 @@ P pick_policy(V&& value, Vs&&... values) {
 /// The promise: a row's output depends on that row, the keys it sees and fixed constants alone. Decoding with a cache has the
 /// bits of the full forward, at any chunking, among any batch mates, on any executor.
 /// A const layer may be used by many threads at once, each with its own caches.
-template <Element T, int Heads, int KvHeads, class... Policies>
+template <class T, int Heads, int KvHeads, class... Policies>
 class Attention {
+  static_assert(Element<T>, "lockstep::Attention: the element type must be float, double, Eigen::half or Eigen::bfloat16");
   static_assert(Heads == Dynamic || Heads >= 1, "lockstep::Attention: Heads must be at least 1, or Dynamic");
   static_assert(KvHeads == Dynamic || KvHeads >= 1, "lockstep::Attention: KvHeads must be at least 1, or Dynamic");
 
@@ -188,7 +189,7 @@ class Attention {
   }
 
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a sequence, of any
-  /// lengths: appends q_len keys and values to each cache and writes y of x's shape. x and y must not overlap.
+  /// lengths: appends q_len keys and values to each cache and writes y of x's shape. x, y and what options ask for must not overlap.
   /// Errors: those of check(), raised before anything is written; whatever else fails leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
@@ -367,6 +368,11 @@ class Attention {
     if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len); !s.ok()) return s;
     if (options.context.present() || options.context.size() != 0)
       if (Status s = detail::check_shape("context", options.context, {batch, q_len, context_width()}); !s.ok()) return s;
+    if (options.positions.present() || options.positions.size() != 0)
+      if (Status s = detail::check_shape("positions", options.positions, {batch, q_len}); !s.ok()) return s;
+    for (const auto& [name, bytes] : {std::pair{"lse", detail::bytes_of(options.lse)}, {"weights", detail::bytes_of(options.weights)}, {"context", detail::bytes_of(options.context)}})
+      if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
+        return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
     if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, batch); !s.ok()) return s;
     if (Status s = detail::check_mask(mask_of(call), batch, q_len, kv_len); !s.ok()) return s;
     bool later = false;
@@ -413,8 +419,6 @@ class Attention {
         return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there", length + q_len - 1, limit - 1);
       return {};
     }
-    if (b >= options.positions.extent[0] || options.positions.extent[1] != q_len)
-      return Status::invalid("positions", "given %s, allowed one row of %" PRId64 " for each sequence", detail::ShapeText(options.positions.extent).c_str(), q_len);
     for (Index i = 0; i < q_len; ++i)
       if (const Index p = options.positions(b, i); p < 0 || p >= limit)
         return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, limit - 1);

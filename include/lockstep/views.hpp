@@ -238,20 +238,25 @@ struct ShapeText {
   }
 };
 
-/// Refuses a view of another shape than `allowed`, a null view that has elements, and extents or strides whose products leave 64 bits.
+/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, and extents or strides whose
+/// products leave 64 bits.
 template <class T, int Rank>
 Status check_shape(const char* argument, const View<T, Rank>& view, const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
   if (view.extent != allowed)
     return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(), ShapeText(allowed).c_str());
   bool empty = false;
-  for (const Index e : allowed) empty = empty || e == 0;
+  for (const Index e : allowed) {
+    if (e < 0) return Status::invalid(argument, "given %s, allowed extents from 0", ShapeText(allowed).c_str());
+    empty = empty || e == 0;
+  }
   if (empty) return {};
   if (view.data == nullptr)
     return Status::invalid(argument, "given a null view, allowed %s", ShapeText(allowed).c_str());
-  Index reach = 0;
+  Index reach = 0, count = 1;
   for (std::size_t i = 0; i < allowed.size(); ++i) {
     Index step = 0;
-    if (__builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) ||
+    if (__builtin_mul_overflow(count, allowed[i], &count) || __builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || step == INT64_MIN ||
+        __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) ||
         reach > INT64_MAX / static_cast<Index>(sizeof(T)))
       return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes", ShapeText(view.stride).c_str(),
                              ShapeText(allowed).c_str());
