@@ -145,8 +145,8 @@ template <class T>
                                        << ": " << static_cast<double>(a[at(first)]) << " against " << static_cast<double>(b[at(first)]);
 }
 template <class T>
-std::vector<T> first_numbers(const std::vector<T>& all, Index n) {
-  return {all.begin(), all.begin() + n};
+std::vector<T> part(const std::vector<T>& all, Index first, Index n) {
+  return {all.begin() + first, all.begin() + first + n};
 }
 
 /// Sizes of a layer, printed as h8_kvh2_d64.

@@ -97,8 +97,8 @@ TYPED_TEST(Batch, PointersToCachesAreTakenInAnyOrder) {
   x.insert(x.end(), x0.begin(), x0.end());
   const std::array caches{&second, &first};
   this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {2, q_len, hidden}), caches, ls::View<Number, 3>::contiguous(y.data(), {2, q_len, hidden}));
-  EXPECT_TRUE(same_bits(this->alone(40, q_len, 1).y, {y.begin(), y.begin() + q_len * hidden}, hidden));
-  EXPECT_TRUE(same_bits(this->alone(5, q_len, 0).y, {y.begin() + q_len * hidden, y.end()}, hidden));
+  EXPECT_TRUE(same_bits(this->alone(40, q_len, 1).y, part(y, 0, q_len * hidden), hidden));
+  EXPECT_TRUE(same_bits(this->alone(5, q_len, 0).y, part(y, q_len * hidden, q_len * hidden), hidden));
 }
 
 TYPED_TEST(Batch, CachelessSequencesHaveTheBitsOfEachAlone) {
@@ -108,8 +108,8 @@ TYPED_TEST(Batch, CachelessSequencesHaveTheBitsOfEachAlone) {
   std::vector<Number> y(x.size());
   this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {batch, q_len, hidden}), ls::View<Number, 3>::contiguous(y.data(), {batch, q_len, hidden}));
   for (Index b = 0; b < batch; ++b) {
-    const std::vector<Number> one(x.begin() + b * q_len * hidden, x.begin() + (b + 1) * q_len * hidden);
-    EXPECT_TRUE(same_bits(full(this->layer, one).y, {y.begin() + b * q_len * hidden, y.begin() + (b + 1) * q_len * hidden}, hidden)) << "sequence " << b;
+    const auto one = part(x, b * q_len * hidden, q_len * hidden);
+    EXPECT_TRUE(same_bits(full(this->layer, one).y, part(y, b * q_len * hidden, q_len * hidden), hidden)) << "sequence " << b;
   }
 }
 

@@ -1,0 +1,90 @@
+// The bits do not depend on who runs the tasks, on how many threads, in which order.
+#include "attention/hook.hpp"
+
+namespace {
+
+using namespace fixture;
+
+constexpr Shape shape{.hidden = 70, .heads = 6, .kv_heads = 2, .head_dim = 8};
+
+/// Offers what concept Executor asks and nothing more: no default constructor, a thread for every task.
+class ThreadEach {
+ public:
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::executor;
+  explicit ThreadEach(Index threads) : threads_(threads) {}
+  Index concurrency() const noexcept { return threads_; }
+  template <class F>
+  void run(Index n, F&& f) const {
+    std::vector<std::thread> threads;
+    for (Index i = n; i-- > 0;) threads.emplace_back([&f, i] { f(i); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  Index threads_;
+};
+
+template <class Case>
+class Executors : public ::testing::Test {
+ protected:
+  template <class... Policies>
+  using LayerOn = ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel, Policies...>;
+
+  std::vector<float> x = numbers<float>(290 * shape.hidden, 71);
+  LayerOn<> serial = make_layer<LayerOn<>>(shape);
+  Outcome<LayerOn<>> expected = run(serial, x, {290});
+
+  template <class Layer>
+  void expect_same_bits(const Layer& layer) const {
+    for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}}) expect_same_outcome(serial, expected, run(layer, x, plan));
+  }
+};
+TYPED_TEST_SUITE(Executors, FloatCases, CaseName);
+
+TYPED_TEST(Executors, OfTheCallerMayRunTasksInAnyOrder) {
+  using Layer = typename TestFixture::template LayerOn<ls::Hook>;
+  using Pool = std::pair<TaskOrder, Index>;
+  for (const auto& [order, threads] : {Pool{TaskOrder::forward, 3}, {TaskOrder::reverse, 3}, {TaskOrder::shuffled, 3}, {TaskOrder::threads, 1}, {TaskOrder::threads, 2}, {TaskOrder::threads, 7}}) {
+    SCOPED_TRACE("order " + std::to_string(static_cast<int>(order)) + ", threads " + std::to_string(threads));
+    TestPool pool{order};
+    this->expect_same_bits(make_layer<Layer>(shape, pool.hook(threads)));
+    EXPECT_EQ(pool.calls > 0, threads > 1);
+  }
+  this->expect_same_bits(make_layer<Layer>(shape));
+}
+
+TYPED_TEST(Executors, OfAUserNeedOnlyOfferTheConcept) {
+  using Layer = typename TestFixture::template LayerOn<ThreadEach>;
+  for (const Index threads : {1, 2, 5}) this->expect_same_bits(make_layer<Layer>(shape, ThreadEach(threads)));
+}
+
+TYPED_TEST(Executors, MayServeABatch) {
+  using Layer = typename TestFixture::template LayerOn<ls::Hook>;
+  const Index batch = 4, q_len = 9, each = q_len * shape.hidden;
+  TestPool pool{TaskOrder::threads};
+  const auto layer = make_layer<Layer>(shape, pool.hook(3));
+  std::vector<float> y(at(batch * each));
+  layer.forward(ls::View<const float, 3>::contiguous(this->x.data(), {batch, q_len, shape.hidden}), ls::View<float, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}));
+  for (Index b = 0; b < batch; ++b) {
+    const auto one = part(this->x, b * each, each);
+    EXPECT_TRUE(same_bits(full(this->serial, one).y, part(y, b * each, each), shape.hidden));
+  }
+}
+
+TYPED_TEST(Executors, AConstLayerServesManyThreadsAtOnce) {
+  const auto& layer = this->serial;
+  std::vector<Outcome<typename TestFixture::template LayerOn<>>> with_cache(4), without(4);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      with_cache[i] = run(layer, this->x, random_plan(290, i));
+      without[i] = full(layer, this->x);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < 4; ++i) {
+    expect_same_outcome(layer, this->expected, with_cache[i]);
+    expect_same_outputs(layer, this->expected, without[i]);
+  }
+}
+
+}  // namespace
