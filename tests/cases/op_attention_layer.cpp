@@ -202,7 +202,7 @@ void run(const Case& test, Report& report) {
 }
 
 std::string unsupported(const Case& test) {
-  if (test.integer("left_window") >= 0) return "sliding window";
+  if (test.integer("left_window") >= 0) return "window";
   if (test.number("softcap") > 0) return "soft-cap";
   if (test.integer("causal") == 0) return "a layer without a causal mask";
   if (const std::string& type = test.text("rope.type"); type != "none" && type != "default") return "rope type " + type;
