@@ -452,7 +452,7 @@ class Attention {
     const KernelShape shape{batch < at_once ? batch : at_once, q_len < at_once ? q_len : at_once, kv_len, shape_.heads, shape_.kv_heads,
                             shape_.head_dim, shape_.v_head_dim, executor_.concurrency()};
     return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
-           Workspace::bytes_for<Compute>(at_once * context_width()) + Kernel::template bytes<Compute>(shape);
+           Workspace::bytes_for<Compute>(at_once * context_width()) + Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
   }
 
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection.
@@ -474,6 +474,7 @@ class Attention {
     chunk.calls = workspace.template take<KernelCall>(batch < at_once ? batch : at_once);
     chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
     chunk.context = workspace.template take<Compute>(at_once * context_width());
+    chunk.x = workspace.template take<Compute>(at_once * shape_.hidden);
     for (chunk.first = 0; chunk.first < batch * q_len; chunk.first += chunk.rows) {
       chunk.rows = batch * q_len - chunk.first < at_once ? batch * q_len - chunk.first : at_once;
       run_chunk(call, caches, lengths, chunk, workspace);
@@ -487,6 +488,7 @@ class Attention {
     KernelCall* calls;
     Compute* qkv;      // [rows, query_width + key_width + value_width]
     Compute* context;  // [rows, context_width]
+    Compute* x;        // [rows, hidden], where x must be widened or gathered first
   };
 
   /// f(sequence, first row in it, rows, index of the first in the chunk) for each sequence that has rows in the chunk.
@@ -521,7 +523,7 @@ class Attention {
     };
     const auto piece_rows = [&](Index done, Index rows) { return qkv.part(0, done, rows); };
 
-    for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) { project(x, qkv_, piece_rows(done, x.extent[0]), executor_); });
+    for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) { project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x); });
     detail::for_each_task(executor_, chunk.rows, [&](Index, Index i) noexcept {
       const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
       const Index position = call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
@@ -555,7 +557,7 @@ class Attention {
     Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_, workspace);
     workspace.rewind(mark);
 
-    for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) { project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_); });
+    for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) { project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_, static_cast<Compute*>(nullptr)); });
     if (call.options.context.present())
       for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
         for (Index i = 0; i < rows; ++i)

@@ -1,18 +1,12 @@
 // How a row ends: the one division, the log-sum-exp and the canonical NaN. Shared by all kernels.
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <limits>
 
 #include "lockstep/numeric/log.hpp"
 #include "lockstep/softmax_state.hpp"
 
 namespace lockstep {
-
-/// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make.
-[[gnu::always_inline]] inline float canonical(float x) noexcept { return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000}); }
-[[gnu::always_inline]] inline double canonical(double x) noexcept { return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000}); }
 
 /// One number of the context: weighted sum / sum. +0 where the row saw nothing of weight, NaN where a NaN got in.
 template <class C>

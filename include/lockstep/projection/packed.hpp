@@ -6,7 +6,7 @@
 #include "lockstep/tasks.hpp"
 #include "lockstep/numeric/half.hpp"
 #include "lockstep/numeric/rounded.hpp"
-#include "lockstep/simd/instruction_set.hpp"
+#include "lockstep/simd/sets.hpp"
 #include "lockstep/views.hpp"
 
 namespace lockstep {
@@ -24,11 +24,13 @@ struct WeightStorage<void> {
   using rebind = WeightStorage<T>;
 };
 
-/// Weights of y = W x + b, packed as [in/256][out/64][256][64], several matrices of the same input stacked so that x is read once.
+/// Weights of y = W x + b, packed as [in/256][out/64][256][64] (16-bit storage: [in/256][out/64][128][64][2]), several matrices of
+/// the same input stacked so that x is read once.
 template <class S>
 class PackedWeights {
  public:
   static constexpr Index panel = 64;
+  static constexpr Index pair = sizeof(S) == 2 ? 2 : 1;
   using Compute = compute_t<S>;
 
   PackedWeights() noexcept = default;
@@ -47,7 +49,7 @@ class PackedWeights {
       for (Index k = 0; k < in_; ++k) {
         const Index row = first + n;
         data_[static_cast<std::size_t>((k / projection_block) * block_stride() + (row / panel) * (projection_block * panel) +
-                                       (k % projection_block) * panel + row % panel)] = narrow<S>(widen(weight(n, k)));
+                                       (k % projection_block) / pair * (panel * pair) + row % panel * pair + k % pair)] = narrow<S>(widen(weight(n, k)));
       }
     if (!bias.present()) return;
     for (Index n = 0; n < weight.extent[0]; ++n) bias_[static_cast<std::size_t>(first + n)] = widen(bias(n));
@@ -68,32 +70,68 @@ class PackedWeights {
   AlignedVector<Compute> bias_;
 };
 
-namespace projection_portable {
+namespace portable {
 #include "lockstep/projection/project.inl"
 }
 #if defined(__x86_64__)
-#include "lockstep/simd/region_fma_begin.inl"
-namespace projection_fma {
+#include "lockstep/simd/region_avx2_begin.inl"
+namespace avx2 {
 #include "lockstep/projection/project.inl"
 }
 #include "lockstep/simd/region_end.inl"
+#include "lockstep/simd/region_avx512_begin.inl"
+namespace avx512 {
+#include "lockstep/projection/project.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#elif defined(__aarch64__)
+namespace neon {
+#include "lockstep/projection/project.inl"
+}
 #endif
 
+/// Numbers of scratch that project() needs for these rows: x in compute type, where it is stored otherwise or its columns are not adjacent.
+template <class C, class T>
+Index project_scratch(View<const T, 2> x) noexcept {
+  return std::same_as<T, C> && x.stride[1] == 1 ? 0 : x.extent[0] * x.extent[1];
+}
+
 /// y = W x + b for every row: x [rows, in], y [rows, out], rounded once to y's type. Each number is one fma chain per 256 of the inner
-/// index from +0, the chains added in order, then the bias: the same bits for 1 row and for many, on any executor.
+/// index from +0, the chains added in order, then the bias: the same bits for 1 row and for many, on any executor. `scratch`: project_scratch(x) numbers.
 template <class T, class S, class Out, class Run>
-void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y, const Run& executor) {
+void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y, const Run& executor, compute_t<S>* scratch) {
   using C = compute_t<S>;
   constexpr Index panel = PackedWeights<S>::panel;
+  const Index rows = x.extent[0];
+  if (rows == 0) return;
+  View<const C, 2> plain;
+  if constexpr (std::same_as<T, C>) plain = x;
+  if (project_scratch<C>(x) != 0) {
+    detail::for_each_task(executor, rows, [&](Index, Index r) noexcept {
+      for (Index k = 0; k < x.extent[1]; ++k) scratch[r * x.extent[1] + k] = widen(x(r, k));
+    });
+    plain = View<const C, 2>::contiguous(scratch, x.extent);
+  }
+  // A task is one panel and so many rows: weights of a panel are read from memory once, rows stay in the second-level cache.
+  constexpr Index task_rows = 192;
   const Index panels = ceil_div(weights.out(), panel);
-  detail::for_each_task(executor, panels * x.extent[0], [&](Index, Index task) noexcept {
-    const Index p = task / x.extent[0], row = task % x.extent[0];
+  detail::for_each_task(executor, panels * ceil_div(rows, task_rows), [&](Index, Index task) noexcept {
+    const Index p = task % panels, first = task / panels * task_rows;
+    const Index count = rows - first < task_rows ? rows - first : task_rows;
     const Index width = weights.out() - p * panel < panel ? weights.out() - p * panel : panel;
-    const View<Out, 1> out = y.at(row).part(0, p * panel, width);
+    const C* from = plain.data + first * plain.stride[0];
+    const auto write = [&](Index r, const C* numbers) noexcept {
+      for (Index n = 0; n < width; ++n) y(first + r, p * panel + n) = narrow<Out>(numbers[n]);
+    };
+    switch (instruction_set()) {
 #if defined(__x86_64__)
-    if (cpu_has_fma()) return projection_fma::project_panel<C>(x.at(row), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), out);
+      case InstructionSet::avx512: return avx512::project_rows<C, S>(from, plain.stride[0], count, weights, p, write);
+      case InstructionSet::avx2: return avx2::project_rows<C, S>(from, plain.stride[0], count, weights, p, write);
+#elif defined(__aarch64__)
+      case InstructionSet::neon: return neon::project_rows<C, S>(from, plain.stride[0], count, weights, p, write);
 #endif
-    projection_portable::project_panel<C>(x.at(row), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), out);
+      default: return portable::project_rows<C, S>(from, plain.stride[0], count, weights, p, write);
+    }
   });
 }
 

@@ -1,7 +1,28 @@
-// Which instructions this CPU has, asked once.
+// Which vector instructions kernels use: the best this CPU has, unless a test or a bench forces another.
 #pragma once
 
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "lockstep/contract.hpp"
+
 namespace lockstep {
+
+/// Every set gives the same bits. `portable` is plain C++ and exists everywhere.
+enum class InstructionSet { portable, avx2, avx512, neon };
+
+inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::neon};
+
+constexpr const char* name_of(InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::avx2: return "avx2";
+    case InstructionSet::avx512: return "avx512";
+    case InstructionSet::neon: return "neon";
+    case InstructionSet::portable: break;
+  }
+  return "portable";
+}
 
 #if defined(__x86_64__)
 /// Whether this CPU, and its operating system, can run fused multiply-add instructions.
@@ -14,5 +35,51 @@ inline bool cpu_has_fma() noexcept {
 #endif
 }
 #endif
+
+/// Whether this CPU can run a set.
+inline bool cpu_has(InstructionSet set) noexcept {
+  switch (set) {
+    case InstructionSet::portable: return true;
+#if defined(__x86_64__)
+    case InstructionSet::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    case InstructionSet::avx512:
+      return cpu_has(InstructionSet::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+#elif defined(__aarch64__)
+    case InstructionSet::neon: return true;
+#endif
+    default: return false;
+  }
+}
+
+/// The most capable set of this CPU.
+inline InstructionSet best_instruction_set() noexcept {
+  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2, InstructionSet::neon})
+    if (cpu_has(set)) return set;
+  return InstructionSet::portable;
+}
+
+namespace detail {
+/// The environment's wish, LOCKSTEP_INSTRUCTION_SET=portable, avx2, avx512 or neon, where the CPU can follow it; else the best.
+inline InstructionSet first_instruction_set() noexcept {
+  if (const char* wish = std::getenv("LOCKSTEP_INSTRUCTION_SET"))
+    for (const InstructionSet set : all_instruction_sets)
+      if (std::strcmp(wish, lockstep::name_of(set)) == 0 && cpu_has(set)) return set;
+  return best_instruction_set();
+}
+inline std::atomic<InstructionSet>& chosen_instruction_set() noexcept {
+  static std::atomic<InstructionSet> chosen{first_instruction_set()};
+  return chosen;
+}
+}  // namespace detail
+
+/// The set in use.
+inline InstructionSet instruction_set() noexcept { return detail::chosen_instruction_set().load(std::memory_order_relaxed); }
+
+/// Uses another set from now on; calls that are running finish with theirs. Errors: a set that this CPU lacks.
+inline void force_instruction_set(InstructionSet set) {
+  if (!cpu_has(set)) raise(Status::invalid("instruction set", "given %s, allowed what this CPU has: best is %s", name_of(set), name_of(best_instruction_set())));
+  detail::chosen_instruction_set().store(set, std::memory_order_relaxed);
+}
 
 }  // namespace lockstep

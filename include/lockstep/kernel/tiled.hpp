@@ -1,0 +1,249 @@
+// The fast kernel: the contract's bits from register tiles, on the best instruction set of the CPU.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <span>
+
+#include "lockstep/cache/layout.hpp"
+#include "lockstep/kernel/call.hpp"
+#include "lockstep/kernel/finish.hpp"
+#include "lockstep/simd/sets.hpp"
+#include "lockstep/softmax_state.hpp"
+
+namespace lockstep {
+
+/// Where a task's rows live while they are worked on; one a slot. Rows are (query, head of the group), queries outermost.
+template <class C>
+struct TiledScratch {
+  /// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay there with it.
+  static constexpr Index row_block = 96;
+  /// Rows of the largest register tile of any instruction set.
+  static constexpr Index most_tile_rows = 8;
+  static constexpr Index score_stride = block_keys + lanes;
+
+  C* query;               // [row_block, q_stride] scaled
+  C* split_sum;           // [row_block, o_stride] o
+  C* row_sum;             // [row_block, o_stride] O
+  C* score;               // [most_tile_rows, score_stride] logits of a block, then its weights
+  std::uint16_t* listed;  // [256] keys of a block that a row sees, where they are not one range
+  Index q_stride;
+  Index o_stride;
+  struct Row {
+    QueryRow q;
+    KeyRange range;
+    SoftmaxState<C> split;
+    SoftmaxState<C> total;
+    bool seen = false;  // in this split
+  } * row;
+
+  // Strides that are a multiple of the page size would put all rows of a tile into the same few cache sets.
+  static constexpr Index padded(Index dim) noexcept { return round_up(dim, lanes) + lanes; }
+};
+
+/// A part of the work: consecutive rows of one kv head of one call.
+struct TiledRows {
+  Index kv_head;
+  const Index* heads;  // query heads of the group
+  Index group;         // how many
+  Index first;         // first row
+  Index rows;
+};
+
+/// What one row does in one block.
+template <class C>
+struct RowInBlock {
+  Index first = 0, last = 0;  // the visible keys, counted in the block, or the range around them
+  bool takes_part = false;
+  bool listed = false;  // visible keys are not one range, or dropout chooses among them
+  C alpha = 0;
+};
+
+/// The state of one row over one split.
+template <class C>
+struct SplitState {
+  SoftmaxState<C> state;
+  bool seen;
+};
+
+/// What an instruction set offers; see tiled.inl.
+template <class C, class Cache, class Rules>
+struct TiledFunctions {
+  using Call = AttentionCall<C, Cache>;
+  using Scratch = TiledScratch<C>;
+  void (*attend_rows)(const Call&, const Rules&, const TiledRows&, const Scratch&) noexcept;
+  void (*attend_split)(const Call&, const Rules&, const TiledRows&, Index split, const Scratch&, SplitState<C>*, C* sums) noexcept;
+  void (*fold_rows)(const Call&, const Rules&, const TiledRows&, Index splits, const Scratch&, const SplitState<C>*, const C* sums) noexcept;
+};
+
+namespace portable {
+#include "lockstep/kernel/tiled.inl"
+}
+#if defined(__x86_64__)
+#include "lockstep/simd/region_avx2_begin.inl"
+namespace avx2 {
+#include "lockstep/kernel/tiled.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#include "lockstep/simd/region_avx512_begin.inl"
+namespace avx512 {
+#include "lockstep/kernel/tiled.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#elif defined(__aarch64__)
+namespace neon {
+#include "lockstep/kernel/tiled.inl"
+}
+#endif
+
+/// Specification's bits at the machine's speed. A task is a kv head's block of 96 rows, so all heads of a group share each load of keys
+/// and values; register tiles of rows by lines run the logits and the weighted sums of a block while it is in cache. Long caches under few rows
+/// are split at the contract's split places over the executor's threads.
+struct Tiled {
+  static constexpr PolicyKind policy_kind = PolicyKind::kernel;
+  static constexpr const char* name = "Tiled";
+
+  /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and (v_head_dim + 2) a decode row and split with threads.
+  template <class C>
+  static constexpr Index bytes(const KernelShape& shape) noexcept {
+    const Index rows = most_rows<C>(shape.rows, shape.heads);
+    return Workspace::bytes_for<Index>(shape.heads + shape.kv_heads + 1) + Workspace::bytes_for<Index>(shape.sequences + 1) +
+           Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) + shape.concurrency * scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
+           kept_bytes<C>(kept_tasks(shape.concurrency) * ceil_div(shape.kv_len, split_keys) * rows, shape.v_head_dim);
+  }
+
+  template <class C, class Cache, class Rules, class Run>
+  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, Workspace& workspace) {
+    const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
+    const Plan<C> plan = make_plan<C>(calls, rules, executor.concurrency(), workspace);
+    const auto part_of = [&](Index task, const AttentionCall<C, Cache>*& call) noexcept {
+      Index at = 0;
+      while (task >= plan.first_task[at + 1]) ++at;
+      call = &calls[static_cast<std::size_t>(at)];
+      const Index local = plan.first_task[at + 1] - 1 - task;  // later rows see more keys: they come first
+      const Index g = local % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
+      const Index first = local / rules.kv_heads * TiledScratch<C>::row_block, all = call->query.extent[0] * group;
+      const Index rows = all - first < TiledScratch<C>::row_block ? all - first : TiledScratch<C>::row_block;
+      return TiledRows{g, plan.heads + plan.first_head[g], group, first, rows};
+    };
+    const Index tasks = plan.first_task[calls.size()];
+    if (plan.splits == 0) {
+      detail::for_each_task(executor, tasks, [&](Index slot, Index task) noexcept {
+        const AttentionCall<C, Cache>* call = nullptr;
+        const TiledRows part = part_of(task, call);
+        if (part.rows > 0) set.attend_rows(*call, rules, part, plan.scratch[slot]);
+      });
+      return;
+    }
+    const Index rows_kept = plan.splits * plan.task_rows;
+    const Index o_stride = plan.scratch[0].o_stride;
+    detail::for_each_task(executor, tasks * plan.splits, [&](Index slot, Index at) noexcept {
+      const AttentionCall<C, Cache>* call = nullptr;
+      const TiledRows part = part_of(at / plan.splits, call);
+      const Index kept = at / plan.splits * rows_kept + at % plan.splits * part.rows;
+      if (part.rows > 0) set.attend_split(*call, rules, part, at % plan.splits, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
+    });
+    detail::for_each_task(executor, tasks, [&](Index slot, Index task) noexcept {
+      const AttentionCall<C, Cache>* call = nullptr;
+      const TiledRows part = part_of(task, call);
+      const Index kept = task * rows_kept;
+      if (part.rows > 0) set.fold_rows(*call, rules, part, plan.splits, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
+    });
+  }
+
+ private:
+  template <class C>
+  struct Plan {
+    Index* first_head;   // [kv_heads + 1] into heads
+    Index* heads;        // [heads] query heads, by kv head
+    Index* first_task;   // [calls + 1]
+    TiledScratch<C>* scratch;  // a slot
+    Index splits = 0;    // above 0: tasks are split, and this many states a row are kept
+    Index task_rows = 0;
+    SplitState<C>* state = nullptr;
+    C* sums = nullptr;
+  };
+
+  template <class C>
+  static constexpr Index most_rows(Index rows, Index heads) noexcept {
+    return rows * heads < TiledScratch<C>::row_block ? rows * heads : TiledScratch<C>::row_block;
+  }
+  // Fewer tasks than this leave threads idle towards the end: then splits become tasks of their own.
+  static constexpr Index kept_tasks(Index concurrency) noexcept { return concurrency < 2 ? 0 : 4 * concurrency; }
+
+  template <class C>
+  static constexpr Index scratch_bytes(Index rows, Index head_dim, Index v_head_dim) noexcept {
+    using Scratch = TiledScratch<C>;
+    return Workspace::bytes_for<C>(rows * Scratch::padded(head_dim)) + 2 * Workspace::bytes_for<C>(rows * Scratch::padded(v_head_dim)) +
+           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) + Workspace::bytes_for<std::uint16_t>(block_keys) +
+           Workspace::bytes_for<typename Scratch::Row>(rows);
+  }
+  template <class C>
+  static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {
+    return Workspace::bytes_for<SplitState<C>>(states) + Workspace::bytes_for<C>(states * TiledScratch<C>::padded(v_head_dim));
+  }
+
+  template <class C, class Cache, class Rules>
+  static Plan<C> make_plan(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, Index concurrency, Workspace& workspace) noexcept {
+    using Scratch = TiledScratch<C>;
+    Plan<C> plan{};
+    plan.first_head = workspace.take<Index>(rules.heads + rules.kv_heads + 1);
+    plan.heads = plan.first_head + rules.kv_heads + 1;
+    Index filled = 0, most_group = 0;
+    for (Index g = 0; g < rules.kv_heads; ++g) {
+      plan.first_head[g] = filled;
+      for (Index h = 0; h < rules.heads; ++h)
+        if (rules.sharing.kv_head(h, rules.heads, rules.kv_heads) == g) plan.heads[filled++] = h;
+      most_group = filled - plan.first_head[g] > most_group ? filled - plan.first_head[g] : most_group;
+    }
+    plan.first_head[rules.kv_heads] = filled;
+
+    plan.first_task = workspace.take<Index>(static_cast<Index>(calls.size()) + 1);
+    plan.first_task[0] = 0;
+    Index rows = 0, kv_len = 0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      const Index call_rows = calls[c].query.extent[0] * most_group;
+      plan.first_task[c + 1] = plan.first_task[c] + ceil_div(call_rows, Scratch::row_block) * rules.kv_heads;
+      rows = call_rows > rows ? call_rows : rows;
+      kv_len = calls[c].kv_len > kv_len ? calls[c].kv_len : kv_len;
+    }
+    plan.task_rows = rows < Scratch::row_block ? rows : Scratch::row_block;
+
+    plan.scratch = workspace.take<Scratch>(concurrency);
+    for (Index slot = 0; slot < concurrency; ++slot) {
+      auto& scratch = *new (plan.scratch + slot) Scratch{};
+      scratch.q_stride = Scratch::padded(rules.head_dim);
+      scratch.o_stride = Scratch::padded(rules.v_head_dim);
+      scratch.query = workspace.take<C>(plan.task_rows * scratch.q_stride);
+      scratch.split_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
+      scratch.row_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
+      scratch.score = workspace.take<C>(Scratch::most_tile_rows * Scratch::score_stride);
+      scratch.listed = workspace.take<std::uint16_t>(block_keys);
+      scratch.row = workspace.take<typename Scratch::Row>(plan.task_rows);
+    }
+    const Index tasks = plan.first_task[calls.size()];
+    if (kv_len > split_keys && tasks < kept_tasks(concurrency)) {
+      plan.splits = ceil_div(kv_len, split_keys);
+      plan.state = workspace.take<SplitState<C>>(tasks * plan.splits * plan.task_rows);
+      plan.sums = workspace.take<C>(tasks * plan.splits * plan.task_rows * Scratch::padded(rules.v_head_dim));
+    }
+    return plan;
+  }
+
+  template <class C, class Cache, class Rules>
+  static TiledFunctions<C, Cache, Rules> functions() noexcept {
+    switch (instruction_set()) {
+#if defined(__x86_64__)
+      case InstructionSet::avx512: return avx512::tiled_functions<C, Cache, Rules>();
+      case InstructionSet::avx2: return avx2::tiled_functions<C, Cache, Rules>();
+#elif defined(__aarch64__)
+      case InstructionSet::neon: return neon::tiled_functions<C, Cache, Rules>();
+#endif
+      default: return portable::tiled_functions<C, Cache, Rules>();
+    }
+  }
+};
+
+static_assert(AttentionKernel<Tiled>);
+
+}  // namespace lockstep

@@ -1,0 +1,335 @@
+// The fast kernel: row tiles against 256-key blocks. Included once for each instruction set; see tiled.hpp.
+
+/// Logits of R rows and key tiles [first_tile, last_tile) of a block: rule 2. May compute more keys than asked for, never beyond the block.
+template <class C, class S, int R>
+[[gnu::noinline]] void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score) noexcept {
+  constexpr int lines = static_cast<int>(Simd<C>::lines);
+  const Index key_tile = BlockLayout<S>::key_tile(head_dim);
+  for (Index t = first_tile; t < last_tile; t += lines) {
+    const Index tile = t + lines <= block_keys / lanes ? t : block_keys / lanes - lines;
+    RegisterTile<C, R, lines> sum;
+    sum.clear();
+    reduce<lanes>(sum, query, q_stride, keys + tile * key_tile, key_tile, 0, head_dim);
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      unroll<sum.vectors>([&](auto v) __attribute__((always_inline)) { Simd<C>::store(score + r * TiledScratch<C>::score_stride + tile * lanes + v * Simd<C>::width, sum.sum[r][v]); });
+    });
+  }
+}
+
+/// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
+/// Keys that all rows see go through the register tile together, each row's first and last few alone.
+template <class C, class S, int R, int N>
+[[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride) noexcept {
+  using Line = Lines<C, S, N, lanes>;
+  using Reg = typename Simd<C>::Reg;
+  constexpr Index slab = BlockLayout<S>::value_slab;
+  Index common_first = 0, common_last = block_keys;
+  for (int r = 0; r < R; ++r) {
+    if (!rows[r].takes_part || rows[r].listed) continue;
+    common_first = rows[r].first > common_first ? rows[r].first : common_first;
+    common_last = rows[r].last < common_last ? rows[r].last : common_last;
+  }
+  if (common_last < common_first) common_last = common_first;
+
+  RegisterTile<C, R, N> tile;
+  tile.clear();
+  const auto alone = [&](auto r, Index first, Index last) __attribute__((always_inline)) {
+    if (!rows[r].takes_part || rows[r].listed) return;
+    first = rows[r].first > first ? rows[r].first : first;
+    last = rows[r].last < last ? rows[r].last : last;
+    for (Index k = first; k < last; ++k) {
+      Reg line[Line::vectors];
+      Line::load(values, slab, k, line);
+      tile.template step_row<r>(weight[r * TiledScratch<C>::score_stride + k], line);
+    }
+  };
+  unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
+  reduce<lanes>(tile, weight, TiledScratch<C>::score_stride, values, slab, common_first, common_last);
+  unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
+
+  unroll<R>([&](auto r) __attribute__((always_inline)) {
+    if (!rows[r].takes_part || rows[r].listed) return;
+    const Reg alpha = Simd<C>::broadcast(rows[r].alpha);
+    unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
+      C* o = sum + r * o_stride + v * Simd<C>::width;
+      Simd<C>::store(o, Simd<C>::fma(Simd<C>::load(o), alpha, tile.sum[r][v]));
+    });
+  });
+}
+
+/// The same for one row whose keys are listed.
+template <class C, class S>
+[[gnu::noinline]] void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, C alpha, Index value_lines, C* sum) noexcept {
+  using Line = Lines<C, S, 1, lanes>;
+  using Reg = typename Simd<C>::Reg;
+  for (Index l = 0; l < value_lines; ++l) {
+    RegisterTile<C, 1, 1> tile;
+    tile.clear();
+    for (Index i = 0; i < count; ++i) {
+      Reg line[Line::vectors];
+      Line::load(values + l * BlockLayout<S>::value_slab, 0, keys[i], line);
+      tile.template step_row<0>(weight[keys[i]], line);
+    }
+    unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
+      C* o = sum + l * lanes + v * Simd<C>::width;
+      Simd<C>::store(o, Simd<C>::fma(Simd<C>::load(o), Simd<C>::broadcast(alpha), tile.sum[0][v]));
+    });
+  }
+}
+
+template <class C, class S, int R>
+[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride) noexcept {
+  constexpr int most = static_cast<int>(Simd<C>::lines);
+  Index l = 0;
+  const auto take = [&]<int N>() __attribute__((always_inline)) {
+    for (; l + N <= value_lines; l += N) weigh_lines<C, S, R, N>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride);
+  };
+  take.template operator()<most>();
+  if constexpr (most > 2) take.template operator()<2>();
+  if constexpr (most > 1) take.template operator()<1>();
+}
+
+/// Softmax step of one row over the lines around its visible keys, hidden ones at -inf: weights in place, their sum, the new maximum.
+template <class C>
+[[gnu::always_inline]] inline void softmax_step(C* score, Index first_line, Index last_line, SoftmaxState<C>& state, C& alpha) noexcept {
+  using V = Simd<C>;
+  using Reg = typename V::Reg;
+  constexpr int vectors = per_line<C>;
+  Reg most = V::broadcast(state.m);
+  for (Index at = first_line * lanes; at < last_line * lanes; at += V::width) most = V::larger(most, V::load(score + at));
+  C lane[V::width];
+  V::store(lane, most);
+  C m = lane[0];
+  for (Index i = 1; i < V::width; ++i) m = SoftmaxState<C>::larger(m, lane[i]);
+
+  const Reg anchor = V::broadcast(SoftmaxState<C>::anchor(m));
+  Reg sum[vectors];
+  unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });
+  for (Index line = first_line; line < last_line; ++line)
+    unroll<vectors>([&](auto v) __attribute__((always_inline)) {
+      C* s = score + line * lanes + v * V::width;
+      const Reg p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
+      V::store(s, p);
+      sum[v] = V::add(sum[v], p);
+    });
+  alpha = state.join_block(m, V::fold_sum(sum));
+}
+
+/// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one range.
+template <class C, class Rules, class Pattern>
+inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q, Index b, RowInBlock<C>& in_block, Visibility visibility, C* score, std::uint16_t* listed) noexcept {
+  constexpr C hidden = -std::numeric_limits<C>::infinity();
+  const Index base = b * block_keys;
+  rules.logits.apply(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
+  for (Index k = in_block.first / lanes * lanes; k < in_block.first; ++k) score[k] = hidden;
+  for (Index k = in_block.last; k % lanes != 0; ++k) score[k] = hidden;
+  in_block.takes_part = true;
+  in_block.listed = visibility == Visibility::some || rules.training;
+  if (!in_block.listed) return 0;
+
+  Index count = 0;
+  in_block.takes_part = false;
+  for (Index k = in_block.first; k < in_block.last; ++k) {
+    if (visibility == Visibility::some && !rules.mask.visible(q, base + k)) {
+      score[k] = hidden;
+      continue;
+    }
+    in_block.takes_part = true;
+    if (!rules.training || pattern.kept(q.head, q.place, base + k)) listed[count++] = static_cast<std::uint16_t>(k);
+  }
+  return count;
+}
+
+/// One block for one tile of up to Simd::rows rows.
+template <class C, class Cache, class Rules, class Pattern>
+inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows,
+                       const TiledScratch<C>& scratch) noexcept {
+  using S = typename Cache::Storage;
+  RowInBlock<C> in_block[Simd<C>::rows];
+  Visibility visibility[Simd<C>::rows];
+  Index lowest = block_keys, highest = 0;
+  for (Index r = 0; r < rows; ++r) {
+    const auto& row = scratch.row[first_row + r];
+    const KeyRange keys = intersection(row.range, {b * block_keys, (b + 1) * block_keys});
+    visibility[r] = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
+    if (visibility[r] == Visibility::none) continue;
+    in_block[r].first = keys.first - b * block_keys;
+    in_block[r].last = keys.last - b * block_keys;
+    lowest = in_block[r].first < lowest ? in_block[r].first : lowest;
+    highest = in_block[r].last > highest ? in_block[r].last : highest;
+  }
+  if (lowest >= highest) return;
+
+  const C* query = scratch.query + first_row * scratch.q_stride;
+  with_rows<C>(rows, [&]<int R>() __attribute__((always_inline)) {
+    score_rows<C, S, R>(query, scratch.q_stride, block.keys, rules.head_dim, lowest / lanes, ceil_div(highest, lanes), scratch.score);
+  });
+
+  const Index value_lines = ceil_div(rules.v_head_dim, lanes);
+  C* sum = scratch.split_sum + first_row * scratch.o_stride;
+  for (Index r = 0; r < rows; ++r) {
+    if (visibility[r] == Visibility::none) continue;
+    auto& row = scratch.row[first_row + r];
+    C* score = scratch.score + r * TiledScratch<C>::score_stride;
+    const Index count = prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed);
+    if (!in_block[r].takes_part) continue;
+    row.seen = true;
+    softmax_step<C>(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split, in_block[r].alpha);
+    if (in_block[r].listed) weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r].alpha, value_lines, sum + r * scratch.o_stride);
+  }
+  bool together = false;
+  for (Index r = 0; r < rows; ++r) together = together || (in_block[r].takes_part && !in_block[r].listed);
+  if (!together) return;
+  with_rows<C>(rows, [&]<int R>() __attribute__((always_inline)) { weigh_rows<C, S, R>(scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride); });
+}
+
+/// Scales the queries and notes what each row may see; the range of keys that some row sees.
+template <class C, class Cache, class Rules>
+inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+  using V = Simd<C>;
+  const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
+  KeyRange seen{std::numeric_limits<Index>::max(), 0};
+  for (Index r = 0; r < part.rows; ++r) {
+    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+    auto& row = *new (scratch.row + r) typename TiledScratch<C>::Row{};
+    row.q = call.row(i, head);
+    row.range = rules.range(row.q, call.kv_len);
+    if (!row.range.empty()) {
+      seen.first = row.range.first < seen.first ? row.range.first : seen.first;
+      seen.last = row.range.last > seen.last ? row.range.last : seen.last;
+    }
+    C* out = scratch.query + r * scratch.q_stride;
+    Index d = 0;
+    if (call.query.stride[2] == 1)
+      for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width) V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
+    for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
+    for (Index v = 0; v < scratch.o_stride; v += V::width) V::store(scratch.row_sum + r * scratch.o_stride + v, V::zero());
+  }
+  return seen;
+}
+
+/// One split for all rows of the scratch: rule 4.
+template <class C, class Cache, class Rules>
+inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange keys, const TiledScratch<C>& scratch) noexcept {
+  const auto pattern = rules.dropout.bind(call.stream);
+  for (Index r = 0; r < part.rows; ++r) {
+    scratch.row[r].split = {};
+    scratch.row[r].seen = false;
+    for (Index v = 0; v < scratch.o_stride; v += Simd<C>::width) Simd<C>::store(scratch.split_sum + r * scratch.o_stride + v, Simd<C>::zero());
+  }
+  for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
+    const auto block = call.cache->block(part.kv_head, b);
+    for (Index r = 0; r < part.rows; r += Simd<C>::rows)
+      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < Simd<C>::rows ? part.rows - r : Simd<C>::rows, scratch);
+  }
+}
+
+/// A row's split joins the row: rule 5.
+template <class C>
+inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, SoftmaxState<C>& total, C* row_sum, Index width) noexcept {
+  using V = Simd<C>;
+  const auto fold = total.join_split(split);
+  const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
+  for (Index d = 0; d < width; d += V::width) V::store(row_sum + d, V::fma(V::load(row_sum + d), a, V::mul(w, V::load(split_sum + d))));
+}
+
+/// Context and log-sum-exp of all rows of the scratch: rule 5.
+template <class C, class Cache, class Rules>
+inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+  using V = Simd<C>;
+  const C factor = static_cast<C>(rules.dropout.bind(call.stream).factor());
+  for (Index r = 0; r < part.rows; ++r) {
+    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+    const SoftmaxState<C>& total = scratch.row[r].total;
+    C* sum = scratch.row_sum + r * scratch.o_stride;
+    const auto l = V::broadcast(total.l);
+    for (Index d = 0; d < rules.v_head_dim; d += V::width) {
+      const auto o = V::load(sum + d);
+      auto out = V::canonical(total.l == 0 ? V::zero_unless_nan(o) : V::div(o, l));
+      if (rules.training) out = V::canonical(V::mul(out, V::broadcast(factor)));
+      V::store(sum + d, out);
+    }
+    if (call.context.stride[2] == 1) {
+      C* to = &call.context(i, head, 0);
+      std::memcpy(to, sum, static_cast<std::size_t>(rules.v_head_dim) * sizeof(C));
+    } else {
+      for (Index d = 0; d < rules.v_head_dim; ++d) call.context(i, head, d) = sum[d];
+    }
+    if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
+  }
+}
+
+/// Attention weights of all rows of the scratch, from the finished maximum and sum: rule 5.
+template <class C, class Cache, class Rules>
+inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+  using S = typename Cache::Storage;
+  const auto pattern = rules.dropout.bind(call.stream);
+  const C factor = static_cast<C>(pattern.factor());
+  for (Index r = 0; r < part.rows; ++r) {
+    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+    const auto& row = scratch.row[r];
+    for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(head, i, j) = 0;
+    if (row.total.l == 0) continue;
+    for (Index b = row.range.first / block_keys; b * block_keys < row.range.last; ++b) {
+      const KeyRange keys = intersection(row.range, {b * block_keys, (b + 1) * block_keys});
+      const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
+      if (visibility == Visibility::none) continue;
+      const Index base = b * block_keys;
+      score_rows<C, S, 1>(scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
+                          ceil_div(keys.last - base, lanes), scratch.score);
+      rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
+      for (Index j = keys.first; j < keys.last; ++j) {
+        if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;
+        if (rules.training && !pattern.kept(row.q.head, row.q.place, j)) continue;
+        const C p = lockstep::exp_nonpositive(rounded(scratch.score[j - base] - SoftmaxState<C>::anchor(row.total.m)));
+        const C weight = canonical(quotient(p, row.total.l));
+        call.weights(head, i, j) = rules.training ? canonical(weight * factor) : weight;
+      }
+    }
+  }
+}
+
+/// A whole task: all splits of some rows, folded in place order, finished.
+template <class C, class Cache, class Rules>
+[[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+  const KeyRange seen = load_rows(call, rules, part, scratch);
+  for (Index s = seen.first / split_keys; s * split_keys < seen.last; ++s) {
+    run_split(call, rules, part, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
+    for (Index r = 0; r < part.rows; ++r)
+      if (scratch.row[r].seen)
+        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r].total, scratch.row_sum + r * scratch.o_stride, scratch.o_stride);
+  }
+  finish_rows(call, rules, part, scratch);
+  if (call.weights.present()) write_weights(call, rules, part, scratch);
+}
+
+/// One split of some rows, kept as it is: what threads of a long decode bring.
+template <class C, class Cache, class Rules>
+[[gnu::noinline]] void attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, Index s, const TiledScratch<C>& scratch,
+                                    SplitState<C>* state, C* sums) noexcept {
+  const KeyRange seen = load_rows(call, rules, part, scratch);
+  const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
+  if (!keys.empty()) run_split(call, rules, part, keys, scratch);
+  for (Index r = 0; r < part.rows; ++r) {
+    state[r] = {scratch.row[r].split, scratch.row[r].seen};
+    if (state[r].seen) std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride, static_cast<std::size_t>(scratch.o_stride) * sizeof(C));
+  }
+}
+
+/// Folds the kept splits of some rows, split s of row r at state[s rows + r], and finishes.
+template <class C, class Cache, class Rules>
+[[gnu::noinline]] void fold_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, Index splits, const TiledScratch<C>& scratch,
+                                 const SplitState<C>* state, const C* sums) noexcept {
+  load_rows(call, rules, part, scratch);
+  for (Index s = 0; s < splits; ++s)
+    for (Index r = 0; r < part.rows; ++r)
+      if (const Index at = s * part.rows + r; state[at].seen)
+        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r].total, scratch.row_sum + r * scratch.o_stride, scratch.o_stride);
+  finish_rows(call, rules, part, scratch);
+  if (call.weights.present()) write_weights(call, rules, part, scratch);
+}
+
+template <class C, class Cache, class Rules>
+constexpr TiledFunctions<C, Cache, Rules> tiled_functions() noexcept {
+  return {&attend_rows<C, Cache, Rules>, &attend_split<C, Cache, Rules>, &fold_rows<C, Cache, Rules>};
+}

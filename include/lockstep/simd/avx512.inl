@@ -1,0 +1,88 @@
+// Vector operations in AVX-512. See simd/portable.inl for what each means.
+
+template <class C>
+struct Simd;
+
+template <>
+struct Simd<float> {
+  using Reg = __m512;
+  static constexpr Index width = 16;
+  static constexpr Index rows = 6, lines = 4;  // 24 sums, 4 lines, broadcasts from memory: 28 of 32 registers
+  static constexpr Index decode_rows = 8;
+  // The forms with a mask of all lanes are the same instructions; g++ 12 takes those without for uses of an uninitialised register.
+  static constexpr __mmask16 all = 0xffff;
+
+  static Reg zero() noexcept { return _mm512_setzero_ps(); }
+  static Reg broadcast(float x) noexcept { return _mm512_set1_ps(x); }
+  static Reg load(const float* p) noexcept { return _mm512_loadu_ps(p); }
+  static void store(float* p, Reg x) noexcept { _mm512_storeu_ps(p, x); }
+  static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm512_fmadd_ps(a, b, c); }
+  static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm512_mul_ps(a, b)); }
+  static Reg add(Reg a, Reg b) noexcept { return opaque(_mm512_add_ps(a, b)); }
+  static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_ps(a, b)); }
+  static Reg div(Reg a, Reg b) noexcept { return opaque(_mm512_div_ps(a, opaque(b))); }
+  static Reg larger(Reg a, Reg b) noexcept { return _mm512_maskz_max_ps(all, b, a); }
+  static Reg round(Reg x) noexcept { return _mm512_maskz_roundscale_ps(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static Reg scale_by_power(Reg p, Reg n) noexcept {
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, _mm512_set1_ps(ExpConstants<float>::least_exponent), _CMP_NLT_UQ), p, n);
+  }
+  static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN()))); }
+  static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x); }
+  static Reg opaque(Reg x) noexcept {
+    asm("" : "+v"(x));
+    return x;
+  }
+  static float fold_sum(const Reg (&x)[1]) noexcept {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x[0]), _mm512_extractf32x8_ps(x[0], 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
+
+  static void load_pair(const Eigen::bfloat16* p, Reg& first, Reg& second) noexcept {
+    const __m512i both = _mm512_loadu_si512(p);
+    first = _mm512_castsi512_ps(_mm512_maskz_slli_epi32(all, both, 16));
+    second = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+  static void load_pair(const Eigen::half* p, Reg& first, Reg& second) noexcept {
+    const __m512i both = _mm512_loadu_si512(p);
+    first = _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtepi32_epi16(all, both));
+    second = _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtepi32_epi16(all, _mm512_maskz_srli_epi32(all, both, 16)));
+  }
+};
+
+template <>
+struct Simd<double> {
+  using Reg = __m512d;
+  static constexpr Index width = 8;
+  static constexpr Index rows = 6, lines = 2;
+  static constexpr Index decode_rows = 8;
+  static constexpr __mmask8 all = 0xff;  // as for float
+
+  static Reg zero() noexcept { return _mm512_setzero_pd(); }
+  static Reg broadcast(double x) noexcept { return _mm512_set1_pd(x); }
+  static Reg load(const double* p) noexcept { return _mm512_loadu_pd(p); }
+  static void store(double* p, Reg x) noexcept { _mm512_storeu_pd(p, x); }
+  static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm512_fmadd_pd(a, b, c); }
+  static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm512_mul_pd(a, b)); }
+  static Reg add(Reg a, Reg b) noexcept { return opaque(_mm512_add_pd(a, b)); }
+  static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_pd(a, b)); }
+  static Reg div(Reg a, Reg b) noexcept { return opaque(_mm512_div_pd(a, opaque(b))); }
+  static Reg larger(Reg a, Reg b) noexcept { return _mm512_maskz_max_pd(all, b, a); }
+  static Reg round(Reg x) noexcept { return _mm512_maskz_roundscale_pd(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+  static Reg scale_by_power(Reg p, Reg n) noexcept {
+    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(n, _mm512_set1_pd(ExpConstants<double>::least_exponent), _CMP_NLT_UQ), p, n);
+  }
+  static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN()))); }
+  static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x); }
+  static Reg opaque(Reg x) noexcept {
+    asm("" : "+v"(x));
+    return x;
+  }
+  static double fold_sum(const Reg (&x)[2]) noexcept {
+    const __m512d eight = _mm512_add_pd(x[0], x[1]);
+    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_maskz_extractf64x4_pd(0xf, eight, 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
+};

@@ -1,0 +1,7 @@
+// Functions up to region_end.inl may use AVX2, FMA and F16C, whatever the translation unit's flags.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif

@@ -1,0 +1,112 @@
+// Products of register tiles: some rows times some 16-lane lines, one fma chain a number. Included once for each instruction set.
+
+/// Calls f(0), f(1), ... f(N - 1) with compile-time numbers, so that arrays of registers stay registers at every optimisation level that inlines.
+template <int N, class F>
+[[gnu::always_inline]] inline void unroll(F&& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+/// Vectors of one line of 16 lanes.
+template <class C>
+inline constexpr int per_line = static_cast<int>(lanes / Simd<C>::width);
+
+/// Sums of R rows by N lines.
+template <class C, int R, int N>
+struct RegisterTile {
+  using Reg = typename Simd<C>::Reg;
+  static constexpr int vectors = N * per_line<C>;
+  Reg sum[R][vectors];
+
+  [[gnu::always_inline]] inline void clear() noexcept {
+    unroll<R>([&](auto r) __attribute__((always_inline)) { unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = Simd<C>::zero(); }); });
+  }
+  [[gnu::always_inline]] inline void step(const C* a, Index a_stride, const Reg (&b)[vectors]) noexcept {
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      const Reg factor = Simd<C>::broadcast(a[r * a_stride]);
+      unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = Simd<C>::fma(factor, b[v], sum[r][v]); });
+    });
+  }
+  /// As step(), for one row.
+  template <int Row>
+  [[gnu::always_inline]] inline void step_row(C a, const Reg (&b)[vectors]) noexcept {
+    const Reg factor = Simd<C>::broadcast(a);
+    unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[Row][v] = Simd<C>::fma(factor, b[v], sum[Row][v]); });
+  }
+};
+
+/// The numbers that step k multiplies: N lines of `b`, line l at l b_line, steps Step elements apart. 16-bit storage has two steps in
+/// one line of pairs.
+template <class C, class S, int N, Index Step>
+struct Lines {
+  using Reg = typename Simd<C>::Reg;
+  static constexpr int vectors = N * per_line<C>;
+  static constexpr bool paired = sizeof(S) == 2;
+
+  [[gnu::always_inline]] static inline void load(const S* b, Index b_line, Index k, Reg (&line)[vectors]) noexcept {
+    if constexpr (paired) {
+      Reg other[vectors];
+      if (k % 2 == 0)
+        load_pair(b, b_line, k, line, other);
+      else
+        load_pair(b, b_line, k - 1, other, line);
+    } else {
+      unroll<vectors>([&](auto v) __attribute__((always_inline)) {
+        line[v] = Simd<C>::load(b + (v / per_line<C>) * b_line + k * Step + (v % per_line<C>) * Simd<C>::width);
+      });
+    }
+  }
+  [[gnu::always_inline]] static inline void load_pair(const S* b, Index b_line, Index even, Reg (&first)[vectors], Reg (&second)[vectors]) noexcept {
+    unroll<vectors>([&](auto v) __attribute__((always_inline)) {
+      Simd<C>::load_pair(b + (v / per_line<C>) * b_line + even * Step + (v % per_line<C>) * 2 * Simd<C>::width, first[v], second[v]);
+    });
+  }
+};
+
+/// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile holds.
+template <Index Step, class C, class S, int R, int N>
+[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Index b_line, Index first, Index last) noexcept {
+  using Line = Lines<C, S, N, Step>;
+  using Reg = typename Simd<C>::Reg;
+  Index k = first;
+  if constexpr (Line::paired) {
+    if (k < last && k % 2 != 0) {
+      Reg line[Line::vectors];
+      Line::load(b, b_line, k, line);
+      tile.step(a + k, a_stride, line);
+      ++k;
+    }
+    for (; k + 2 <= last; k += 2) {
+      Reg even[Line::vectors], odd[Line::vectors];
+      Line::load_pair(b, b_line, k, even, odd);
+      tile.step(a + k, a_stride, even);
+      tile.step(a + k + 1, a_stride, odd);
+    }
+  }
+  for (; k < last; ++k) {
+    Reg line[Line::vectors];
+    Line::load(b, b_line, k, line);
+    tile.step(a + k, a_stride, line);
+  }
+}
+
+/// f.template operator()<rows>() for a number of rows known at run time.
+template <class C, class F>
+[[gnu::always_inline]] inline void with_rows(Index rows, F&& f) {
+  unroll<static_cast<int>(Simd<C>::rows)>([&](auto r) __attribute__((always_inline)) {
+    if (rows == r + 1) f.template operator()<r + 1>();
+  });
+}
+
+/// E(x) on a vector: the same steps as exp_nonpositive().
+template <class C>
+[[gnu::always_inline]] inline typename Simd<C>::Reg exp_nonpositive(typename Simd<C>::Reg x) noexcept {
+  using K = ExpConstants<C>;
+  using V = Simd<C>;
+  const auto log2e = V::broadcast(K::log2e);
+  const auto n = V::round(V::mul(x, log2e));
+  const auto r = V::fma(x, log2e, V::sub(V::zero(), n));
+  auto p = V::broadcast(K::coefficient[K::degree]);
+  unroll<K::degree>([&](auto i) __attribute__((always_inline)) { p = V::fma(p, r, V::broadcast(K::coefficient[K::degree - 1 - i])); });
+  return V::scale_by_power(p, n);
+}
