@@ -32,7 +32,7 @@ class Workspace {
   void reserve(Index bytes) {
     raise_unless_ok(check(bytes));
     used_ = 0;
-    if (size_ >= bytes + alignment) return;
+    if (fixed_ || size_ >= bytes + alignment) return;
     release();
     memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes + alignment)));
     size_ = bytes + alignment;

@@ -1,6 +1,8 @@
 // Attention dropout for training-mode forwards: a counter-based pattern that no chunking or batch mate can change.
 #pragma once
 
+#include <cmath>
+
 #include "lockstep/concepts.hpp"
 #include "lockstep/numeric/philox.hpp"
 
@@ -48,7 +50,8 @@ struct Dropout {
     double factor() const noexcept { return factor_; }
   };
   Pattern bind(std::uint32_t stream) const noexcept {
-    return {static_cast<std::uint64_t>(probability * 4294967296.0), {seed, stream}, 1 / (1 - probability)};
+    // The product is exact; the least whole number from it on is the first word that is kept.
+    return {static_cast<std::uint64_t>(std::ceil(probability * 4294967296.0)), {seed, stream}, 1 / (1 - probability)};
   }
 };
 
