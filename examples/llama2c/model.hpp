@@ -153,9 +153,10 @@ class Model {
     return weights;
   }
 
+  // No scratch: rows of x are in compute type and without gaps.
   static Matrix project(const Weights& weights, const Matrix& x) {
     Matrix y(x.rows(), weights.out());
-    lockstep::project(lockstep::View<const T, 2>(x), weights, lockstep::View<T, 2>(y), lockstep::Serial{});
+    lockstep::project(lockstep::View<const T, 2>(x), weights, lockstep::View<T, 2>(y), lockstep::Serial{}, nullptr);
     return y;
   }
 
