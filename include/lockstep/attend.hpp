@@ -197,7 +197,8 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
                          .kv_len = kv_len,
                          .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
   }
-  const AttentionRules rules{options.mask, options.logits, options.sharing, options.dropout, shape.heads, shape.kv_heads, shape.head_dim, shape.v_head_dim, options.mode == Mode::training};
+  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing, typename Options::Set::Dropout> rules{
+      options.mask, options.logits, options.sharing, options.dropout, shape.heads, shape.kv_heads, shape.head_dim, shape.v_head_dim, options.mode == Mode::training};
   Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(batch)), rules, options.executor, workspace);
 }
 

@@ -551,7 +551,7 @@ class Attention {
           .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
     });
 
-    const AttentionRules rules{mask_of(call), logits_,         sharing_, dropout_, shape_.heads, shape_.kv_heads, shape_.head_dim,
+    const AttentionRules<Mask, Logits, Sharing, Dropout> rules{mask_of(call), logits_,         sharing_, dropout_, shape_.heads, shape_.kv_heads, shape_.head_dim,
                                shape_.v_head_dim, call.options.mode == Mode::training};
     const Index mark = workspace.mark();
     Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_, workspace);

@@ -18,8 +18,6 @@
 #include <xmmintrin.h>
 #endif
 
-#include <Eigen/Core>
-
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "lockstep: finite-math modes (-ffast-math, -Ofast, -ffinite-math-only) are refused: minus infinity and NaN are part of the numerics contract"
 #endif
@@ -32,6 +30,9 @@
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
 #error "lockstep: FLT_EVAL_METHOD must be 0 (on 32-bit x86 use -msse2 -mfpmath=sse): wider intermediate results would change bits"
 #endif
+
+// After the refusals above, which would otherwise wait for the heaviest header.
+#include <Eigen/Core>
 
 namespace lockstep {
 

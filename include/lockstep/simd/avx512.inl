@@ -81,7 +81,7 @@ struct Simd<double> {
   }
   static double fold_sum(const Reg (&x)[2]) noexcept {
     const __m512d eight = _mm512_add_pd(x[0], x[1]);
-    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_maskz_extractf64x4_pd(0xf, eight, 1));
+    const __m256d four = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, eight, 0), _mm512_maskz_extractf64x4_pd(0xf, eight, 1));
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
   }

@@ -41,7 +41,8 @@ inline bool cpu_has(InstructionSet set) noexcept {
   switch (set) {
     case InstructionSet::portable: return true;
 #if defined(__x86_64__)
-    case InstructionSet::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    // F16C, which compilers differ in asking for, is older than AVX2: every CPU that has this has that.
+    case InstructionSet::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case InstructionSet::avx512:
       return cpu_has(InstructionSet::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
