@@ -121,7 +121,7 @@ struct Tiled {
       while (task >= plan.first_task[at + 1]) ++at;
       call = &calls[static_cast<std::size_t>(at)];
       const Index local = plan.first_task[at + 1] - 1 - task;  // later rows see more keys: they come first
-      const Index g = local % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
+      const Index g = rules.kv_heads - 1 - local % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
       const Index first = local / rules.kv_heads * TiledScratch<C>::row_block, all = call->query.extent[0] * group;
       const Index rows = all - first < TiledScratch<C>::row_block ? all - first : TiledScratch<C>::row_block;
       return TiledRows{g, plan.heads + plan.first_head[g], group, first, rows};
@@ -166,7 +166,12 @@ struct Tiled {
 
   template <class C>
   static constexpr Index most_rows(Index rows, Index heads) noexcept {
-    return rows * heads < TiledScratch<C>::row_block ? rows * heads : TiledScratch<C>::row_block;
+    return tile_rows<C>(rows * heads < TiledScratch<C>::row_block ? rows * heads : TiledScratch<C>::row_block);
+  }
+  // Few rows run in a register tile of their own, whose height may be larger than their number.
+  template <class C>
+  static constexpr Index tile_rows(Index rows) noexcept {
+    return rows < TiledScratch<C>::most_tile_rows ? TiledScratch<C>::most_tile_rows : rows;
   }
   // Fewer tasks than this leave threads idle towards the end: then splits become tasks of their own.
   static constexpr Index kept_tasks(Index concurrency) noexcept { return concurrency < 2 ? 0 : 4 * concurrency; }
@@ -207,7 +212,7 @@ struct Tiled {
       rows = call_rows > rows ? call_rows : rows;
       kv_len = calls[c].kv_len > kv_len ? calls[c].kv_len : kv_len;
     }
-    plan.task_rows = rows < Scratch::row_block ? rows : Scratch::row_block;
+    plan.task_rows = tile_rows<C>(rows < Scratch::row_block ? rows : Scratch::row_block);
 
     plan.scratch = workspace.take<Scratch>(concurrency);
     for (Index slot = 0; slot < concurrency; ++slot) {

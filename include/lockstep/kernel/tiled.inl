@@ -1,15 +1,26 @@
 // The fast kernel: row tiles against 256-key blocks. Included once for each instruction set; see tiled.hpp.
 
+/// Lines of a register tile of R rows: so many that sums, lines and a broadcast fit the registers.
+template <class C, int R>
+inline constexpr int tile_lines = static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
+
+/// Bytes of the 16 lanes that one load brings: of one step, or of two in 16-bit storage.
+template <class S>
+inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * (sizeof(S) == 2 ? 2 : 1);
+
 /// Logits of R rows and key tiles [first_tile, last_tile) of a block: rule 2. May compute more keys than asked for, never beyond the block.
-template <class C, class S, int R>
-[[gnu::noinline]] void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score) noexcept {
-  constexpr int lines = static_cast<int>(Simd<C>::lines);
+/// Few rows wait for memory, not for arithmetic: they request `ahead` meanwhile.
+template <class C, class S, int R, bool Few>
+[[gnu::noinline]] void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score, Ahead ahead) noexcept {
+  constexpr int lines = tile_lines<C, R>;
   const Index key_tile = BlockLayout<S>::key_tile(head_dim);
   for (Index t = first_tile; t < last_tile; t += lines) {
     const Index tile = t + lines <= block_keys / lanes ? t : block_keys / lanes - lines;
     RegisterTile<C, R, lines> sum;
     sum.clear();
-    reduce<lanes>(sum, query, q_stride, keys + tile * key_tile, key_tile, 0, head_dim);
+    reduce<lanes>(sum, query, q_stride, keys + tile * key_tile, key_tile, 0, head_dim, [&ahead]() __attribute__((always_inline)) {
+      if constexpr (Few) ahead.request<lines * static_cast<int>(line_bytes<S>) / 64>();
+    });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       unroll<sum.vectors>([&](auto v) __attribute__((always_inline)) { Simd<C>::store(score + r * TiledScratch<C>::score_stride + tile * lanes + v * Simd<C>::width, sum.sum[r][v]); });
     });
@@ -18,8 +29,8 @@ template <class C, class S, int R>
 
 /// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
 /// Keys that all rows see go through the register tile together, each row's first and last few alone.
-template <class C, class S, int R, int N>
-[[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride) noexcept {
+template <class C, class S, int R, int N, bool Few>
+[[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride, Ahead& ahead) noexcept {
   using Line = Lines<C, S, N, lanes>;
   using Reg = typename Simd<C>::Reg;
   constexpr Index slab = BlockLayout<S>::value_slab;
@@ -44,7 +55,9 @@ template <class C, class S, int R, int N>
     }
   };
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
-  reduce<lanes>(tile, weight, TiledScratch<C>::score_stride, values, slab, common_first, common_last);
+  reduce<lanes>(tile, weight, TiledScratch<C>::score_stride, values, slab, common_first, common_last, [&ahead]() __attribute__((always_inline)) {
+    if constexpr (Few) ahead.request<N * static_cast<int>(line_bytes<S>) / 64>();
+  });
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
 
   unroll<R>([&](auto r) __attribute__((always_inline)) {
@@ -77,12 +90,12 @@ template <class C, class S>
   }
 }
 
-template <class C, class S, int R>
-[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride) noexcept {
-  constexpr int most = static_cast<int>(Simd<C>::lines);
+template <class C, class S, int R, bool Few>
+[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+  constexpr int most = tile_lines<C, R>;
   Index l = 0;
   const auto take = [&]<int N>() __attribute__((always_inline)) {
-    for (; l + N <= value_lines; l += N) weigh_lines<C, S, R, N>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride);
+    for (; l + N <= value_lines; l += N) weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride, ahead);
   };
   take.template operator()<most>();
   if constexpr (most > 2) take.template operator()<2>();
@@ -91,7 +104,7 @@ template <class C, class S, int R>
 
 /// Softmax step of one row over the lines around its visible keys, hidden ones at -inf: weights in place, their sum, the new maximum.
 template <class C>
-[[gnu::always_inline]] inline void softmax_step(C* score, Index first_line, Index last_line, SoftmaxState<C>& state, C& alpha) noexcept {
+[[gnu::noinline]] inline void softmax_step(C* score, Index first_line, Index last_line, SoftmaxState<C>& state, C& alpha) noexcept {
   using V = Simd<C>;
   using Reg = typename V::Reg;
   constexpr int vectors = per_line<C>;
@@ -140,13 +153,43 @@ inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q,
   return count;
 }
 
-/// One block for one tile of up to Simd::rows rows.
+/// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile).
+template <class S>
+inline Ahead keys_ahead(const S* keys, Index head_dim, Index first_tile, Index last_tile) noexcept {
+  const Index tile = BlockLayout<S>::key_tile(head_dim);
+  return {keys + first_tile * tile, (last_tile - first_tile) * tile * static_cast<Index>(sizeof(S)), 0, 1};
+}
+template <class S>
+inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, Index last_tile) noexcept {
+  constexpr Index bytes = static_cast<Index>(sizeof(S));
+  return {values + first_tile * lanes * lanes, (last_tile - first_tile) * lanes * lanes * bytes, BlockLayout<S>::value_slab * bytes, value_lines};
+}
+
+/// score_rows() or weigh_rows() of the right height.
+template <class C, class S>
+inline void score_tile(Index height, bool few, const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score, Ahead ahead) noexcept {
+  with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
+    if constexpr (R != Simd<C>::rows && R <= Simd<C>::decode_rows)
+      if (few) return score_rows<C, S, R, true>(query, q_stride, keys, head_dim, first_tile, last_tile, score, ahead);
+    if constexpr (R <= Simd<C>::rows) score_rows<C, S, R, false>(query, q_stride, keys, head_dim, first_tile, last_tile, score, ahead);
+  });
+}
+template <class C, class S>
+inline void weigh_tile(Index height, bool few, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+  with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
+    if constexpr (R != Simd<C>::rows && R <= Simd<C>::decode_rows)
+      if (few) return weigh_rows<C, S, R, true>(weight, values, rows, value_lines, sum, o_stride, ahead);
+    if constexpr (R <= Simd<C>::rows) weigh_rows<C, S, R, false>(weight, values, rows, value_lines, sum, o_stride, ahead);
+  });
+}
+
+/// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after this one.
 template <class C, class Cache, class Rules, class Pattern>
-inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows,
-                       const TiledScratch<C>& scratch) noexcept {
+inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows, Index height, bool few,
+                       const TiledScratch<C>& scratch, const Ahead& next) noexcept {
   using S = typename Cache::Storage;
-  RowInBlock<C> in_block[Simd<C>::rows];
-  Visibility visibility[Simd<C>::rows];
+  RowInBlock<C> in_block[TiledScratch<C>::most_tile_rows];
+  Visibility visibility[TiledScratch<C>::most_tile_rows];
   Index lowest = block_keys, highest = 0;
   for (Index r = 0; r < rows; ++r) {
     const auto& row = scratch.row[first_row + r];
@@ -160,13 +203,12 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
   }
   if (lowest >= highest) return;
 
-  const C* query = scratch.query + first_row * scratch.q_stride;
-  with_rows<C>(rows, [&]<int R>() __attribute__((always_inline)) {
-    score_rows<C, S, R>(query, scratch.q_stride, block.keys, rules.head_dim, lowest / lanes, ceil_div(highest, lanes), scratch.score);
-  });
+  const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes), value_lines = ceil_div(rules.v_head_dim, lanes);
+  score_tile<C, S>(height, few, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
+                   few ? values_ahead(block.values, value_lines, first_tile, last_tile) : Ahead{});
 
-  const Index value_lines = ceil_div(rules.v_head_dim, lanes);
   C* sum = scratch.split_sum + first_row * scratch.o_stride;
+  bool together = false;
   for (Index r = 0; r < rows; ++r) {
     if (visibility[r] == Visibility::none) continue;
     auto& row = scratch.row[first_row + r];
@@ -175,12 +217,12 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     if (!in_block[r].takes_part) continue;
     row.seen = true;
     softmax_step<C>(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split, in_block[r].alpha);
-    if (in_block[r].listed) weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r].alpha, value_lines, sum + r * scratch.o_stride);
+    if (in_block[r].listed)
+      weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r].alpha, value_lines, sum + r * scratch.o_stride);
+    else
+      together = true;
   }
-  bool together = false;
-  for (Index r = 0; r < rows; ++r) together = together || (in_block[r].takes_part && !in_block[r].listed);
-  if (!together) return;
-  with_rows<C>(rows, [&]<int R>() __attribute__((always_inline)) { weigh_rows<C, S, R>(scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride); });
+  if (together) weigh_tile<C, S>(height, few, scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
 }
 
 /// Scales the queries and notes what each row may see; the range of keys that some row sees.
@@ -205,7 +247,19 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
     for (Index v = 0; v < scratch.o_stride; v += V::width) V::store(scratch.row_sum + r * scratch.o_stride + v, V::zero());
   }
+  // The rest of a tile of few rows: computed along, used nowhere.
+  if (part.rows < Simd<C>::decode_rows) std::memset(scratch.query + part.rows * scratch.q_stride, 0, static_cast<std::size_t>((Simd<C>::decode_rows - part.rows) * scratch.q_stride) * sizeof(C));
   return seen;
+}
+
+/// The keys that are read after block b: the next block of this kv head, or the first of the next one.
+template <class Cache, class Call, class Rules>
+inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& part, Index b) noexcept {
+  const bool last = (b + 1) * block_keys >= call.kv_len;
+  if (last && part.kv_head + 1 >= rules.kv_heads) return {};
+  const Index next = last ? 0 : b + 1;
+  const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
+  return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0, ceil_div(keys, lanes));
 }
 
 /// One split for all rows of the scratch: rule 4.
@@ -217,10 +271,14 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
     scratch.row[r].seen = false;
     for (Index v = 0; v < scratch.o_stride; v += Simd<C>::width) Simd<C>::store(scratch.split_sum + r * scratch.o_stride + v, Simd<C>::zero());
   }
+  const bool few = part.rows <= Simd<C>::decode_rows;
   for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
     const auto block = call.cache->block(part.kv_head, b);
-    for (Index r = 0; r < part.rows; r += Simd<C>::rows)
-      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < Simd<C>::rows ? part.rows - r : Simd<C>::rows, scratch);
+    const Ahead next = few ? next_keys<Cache>(call, rules, part, b) : Ahead{};
+    for (Index r = 0, height = 0; r < part.rows; r += height) {
+      height = tile_height<C>(part.rows - r, few);
+      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height, few, scratch, next);
+    }
   }
 }
 
@@ -275,8 +333,8 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
-      score_rows<C, S, 1>(scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
-                          ceil_div(keys.last - base, lanes), scratch.score);
+      score_rows<C, S, 1, true>(scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
+                                ceil_div(keys.last - base, lanes), scratch.score, {});
       rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;

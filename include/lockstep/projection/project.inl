@@ -13,7 +13,7 @@ template <class C, class S, int R>
     for (Index first = 0; first < in || first == 0; first += projection_block) {
       total.clear();
       const Index steps = in - first < projection_block ? in - first : projection_block;
-      reduce<panel>(total, x + first, x_stride, weights + (first / projection_block) * block_stride + line * lanes * pair, lanes * pair, 0, steps);
+      reduce<panel>(total, x + first, x_stride, weights + (first / projection_block) * block_stride + line * lanes * pair, lanes * pair, 0, steps, [] {});
       if (first == 0)
         rows_and_vectors([&](auto r, auto v, C* at) __attribute__((always_inline)) { Simd<C>::store(at, total.sum[r][v]); });
       else
@@ -28,13 +28,13 @@ template <class C, class S, int R>
 /// One panel for all rows of a task; `out` writes row r's 64 numbers.
 template <class C, class S, class Write>
 inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, const Write& write) noexcept {
-  constexpr Index most = Simd<C>::rows;
-  alignas(64) C y[most * PackedWeights<S>::panel];
-  for (Index r = 0; r < rows; r += most) {
-    const Index tile = rows - r < most ? rows - r : most;
-    with_rows<C>(tile, [&]<int R>() __attribute__((always_inline)) {
-      project_panel<C, S, R>(x + r * x_stride, x_stride, weights.in(), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), y);
+  alignas(64) C y[Simd<C>::rows * PackedWeights<S>::panel];
+  for (Index r = 0, height = 0; r < rows; r += height) {
+    height = tile_height<C>(rows - r, false);
+    with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
+      if constexpr (R <= Simd<C>::rows)
+        project_panel<C, S, R>(x + r * x_stride, x_stride, weights.in(), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), y);
     });
-    for (Index i = 0; i < tile; ++i) write(r + i, y + i * PackedWeights<S>::panel);
+    for (Index i = 0; i < height; ++i) write(r + i, y + i * PackedWeights<S>::panel);
   }
 }

@@ -8,7 +8,7 @@ struct Simd<float> {
   using Reg = __m256;
   static constexpr Index width = 8;
   static constexpr Index rows = 6, lines = 1;  // 12 sums, 2 vectors of a line, 1 broadcast: 15 of 16 registers
-  static constexpr Index decode_rows = 6;
+  static constexpr Index decode_rows = 4;
 
   static Reg zero() noexcept { return _mm256_setzero_ps(); }
   static Reg broadcast(float x) noexcept { return _mm256_set1_ps(x); }
@@ -62,7 +62,7 @@ struct Simd<double> {
   using Reg = __m256d;
   static constexpr Index width = 4;
   static constexpr Index rows = 3, lines = 1;  // 12 sums, lines as memory operands
-  static constexpr Index decode_rows = 3;
+  static constexpr Index decode_rows = 2;
 
   static Reg zero() noexcept { return _mm256_setzero_pd(); }
   static Reg broadcast(double x) noexcept { return _mm256_set1_pd(x); }

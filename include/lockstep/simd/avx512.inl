@@ -33,7 +33,7 @@ struct Simd<float> {
     return x;
   }
   static float fold_sum(const Reg (&x)[1]) noexcept {
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x[0]), _mm512_extractf32x8_ps(x[0], 1));
+    const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));

@@ -8,7 +8,7 @@ struct Simd<float> {
   using Reg = float32x4_t;
   static constexpr Index width = 4;
   static constexpr Index rows = 6, lines = 1;  // 24 sums, 4 vectors of a line, 2 of broadcasts: 30 of 32 registers
-  static constexpr Index decode_rows = 6;
+  static constexpr Index decode_rows = 4;
 
   static Reg zero() noexcept { return vdupq_n_f32(0); }
   static Reg broadcast(float x) noexcept { return vdupq_n_f32(x); }
@@ -54,7 +54,7 @@ struct Simd<double> {
   using Reg = float64x2_t;
   static constexpr Index width = 2;
   static constexpr Index rows = 3, lines = 1;  // 24 sums
-  static constexpr Index decode_rows = 3;
+  static constexpr Index decode_rows = 2;
 
   static Reg zero() noexcept { return vdupq_n_f64(0); }
   static Reg broadcast(double x) noexcept { return vdupq_n_f64(x); }

@@ -64,8 +64,10 @@ struct Lines {
 };
 
 /// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile holds.
-template <Index Step, class C, class S, int R, int N>
-[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Index b_line, Index first, Index last) noexcept {
+/// Calls each_load() beside every load of lines.
+template <Index Step, class S, class C, int R, int N, class EachLoad>
+[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Index b_line, Index first, Index last,
+                                          EachLoad&& each_load) noexcept {
   using Line = Lines<C, S, N, Step>;
   using Reg = typename Simd<C>::Reg;
   Index k = first;
@@ -79,6 +81,7 @@ template <Index Step, class C, class S, int R, int N>
     for (; k + 2 <= last; k += 2) {
       Reg even[Line::vectors], odd[Line::vectors];
       Line::load_pair(b, b_line, k, even, odd);
+      each_load();
       tile.step(a + k, a_stride, even);
       tile.step(a + k + 1, a_stride, odd);
     }
@@ -86,17 +89,66 @@ template <Index Step, class C, class S, int R, int N>
   for (; k < last; ++k) {
     Reg line[Line::vectors];
     Line::load(b, b_line, k, line);
+    each_load();
     tile.step(a + k, a_stride, line);
   }
 }
 
-/// f.template operator()<rows>() for a number of rows known at run time.
-template <class C, class F>
-[[gnu::always_inline]] inline void with_rows(Index rows, F&& f) {
-  unroll<static_cast<int>(Simd<C>::rows)>([&](auto r) __attribute__((always_inline)) {
-    if (rows == r + 1) f.template operator()<r + 1>();
-  });
+/// The heights of register tiles: at most the one that fills the registers; 8 for few rows that wait for memory anyhow.
+template <class C>
+constexpr Index tile_height(Index rows, bool few) noexcept {
+  if (few) return rows > 4 ? 8 : rows > 2 ? 4 : rows;
+  return rows >= Simd<C>::rows ? Simd<C>::rows : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
+
+/// f.template operator()<R>() for a height of tile_height().
+template <class C, class F>
+[[gnu::always_inline]] inline void with_height(Index height, F&& f) {
+  constexpr int tallest = static_cast<int>(Simd<C>::rows > Simd<C>::decode_rows ? Simd<C>::rows : Simd<C>::decode_rows);
+  switch (height) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    case 3:
+      if constexpr (Simd<C>::rows == 3) f.template operator()<3>();
+      return;
+    case 4:
+      if constexpr (tallest >= 4) f.template operator()<4>();
+      return;
+    case 6:
+      if constexpr (tallest >= 6) f.template operator()<6>();
+      return;
+    case 8:
+      if constexpr (tallest >= 8) f.template operator()<8>();
+      return;
+    default: return;
+  }
+}
+
+/// Memory that will be read next: lines of it are requested while other work runs, so that the core reads two linear streams at once.
+/// `runs` pieces of run_bytes, run_stride apart.
+struct Ahead {
+  const char* at = nullptr;
+  const char* run_end = nullptr;
+  Index run_bytes = 0;
+  Index run_stride = 0;
+  Index runs_left = 0;
+
+  Ahead() noexcept = default;
+  Ahead(const void* base, Index bytes, Index stride, Index runs) noexcept
+      : at(static_cast<const char*>(base)), run_end(at + bytes), run_bytes(bytes), run_stride(stride), runs_left(runs) {}
+
+  /// Requests the next Lines cache lines.
+  template <int Lines>
+  [[gnu::always_inline]] inline void request() noexcept {
+    if (runs_left == 0) return;
+    unroll<Lines>([&](auto i) __attribute__((always_inline)) { __builtin_prefetch(at + i * 64, 0, 2); });
+    at += Lines * 64;
+    if (at < run_end) return;
+    at = run_end - run_bytes + run_stride;
+    run_end = at + run_bytes;
+    --runs_left;
+  }
+};
 
 /// E(x) on a vector: the same steps as exp_nonpositive().
 template <class C>
