@@ -39,15 +39,18 @@ struct RepeatedRows {
 };
 
 /// Repeats kv heads: [tokens, kv_heads, dim] to [tokens, kv_heads group_size, dim], where head h is kv head h / group_size.
-/// group_size 1 copies nothing: the result views the source. Errors: group_size below 1.
+/// group_size 1 copies nothing: the result views the source. Errors: group_size below 1, or a copy beyond 63 bits.
 template <class T>
 RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   if (group_size < 1) raise(Status::invalid("group_size", "given %" PRId64 ", allowed at least 1", group_size));
   raise_unless_ok(detail::check_shape("source", source, source.extent));
   RepeatedRows<T> result(source);
   if (group_size == 1) return result;
+  Index numbers = 0;
+  if (__builtin_mul_overflow(source.size(), group_size, &numbers))
+    raise(Status::invalid("group_size", "given %" PRId64 " over %s, allowed what 63 bits of numbers hold", group_size, detail::ShapeText(source.extent).c_str()));
   const typename View<T, 3>::Extents extent{source.extent[0], source.extent[1] * group_size, source.extent[2]};
-  result.copy.resize(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]));
+  result.copy.resize(static_cast<std::size_t>(numbers));
   const auto out = View<T, 3>::contiguous(result.copy.data(), extent);
   RepeatedHeads::repeat<T>(source, group_size, out);
   result.rows = out;
