@@ -1,0 +1,99 @@
+// expect: the element type must be float, double, Eigen::half or Eigen::bfloat16
+// expect: the mask does not offer what concept Mask asks
+// expect: the mask does not offer what concept Mask asks
+// expect: x must be a matrix
+// expect: y must be a writable matrix
+// expect: the cache's storage must be computed in the layer's compute type
+// expect: the position policy does not offer what concept Position asks
+// expect: the logit transform does not offer what concept LogitTransform asks
+// expect: Heads must be at least 1, or Dynamic
+// expect: two caches given, at most one is allowed
+// expect: the weights' storage must be computed in the layer's compute type
+// expect: the executor does not offer what concept Executor asks
+// Element types, storage and policies that lack something.
+#include <lockstep/lockstep.hpp>
+
+#include <Eigen/Core>
+
+namespace ls = lockstep;
+
+using Element = float;
+using Mask = ls::Causal;
+using Storage = ls::ContiguousCache<float>;
+using Position = ls::NoPosition;
+using Logits = ls::Scaled;
+using Executor = ls::Serial;
+
+struct WithoutNeed {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::mask;
+  ls::KeyRange range(ls::QueryRow, ls::Index kv_len) const noexcept { return {0, kv_len}; }
+  ls::Visibility block(ls::QueryRow, ls::KeyRange) const noexcept { return ls::Visibility::all; }
+  bool visible(ls::QueryRow, ls::Index) const noexcept { return true; }
+};
+struct ThrowingPair : ls::Causal {
+  bool visible(ls::QueryRow, ls::Index) const { return true; }
+};
+struct RotatesFloatsOnly {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::position;
+  void rotate(const float*, ls::Index) noexcept {}
+  ls::Index rotary_dim() const noexcept { return 2; }
+  ls::Index positions() const noexcept { return 2; }
+};
+struct WithoutBlockForm {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::logits;
+  double scale(ls::Index) const noexcept { return 1; }
+  float apply(float s, ls::QueryRow, ls::Index) const noexcept { return s; }
+};
+struct WithoutConcurrency {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::executor;
+  template <class F>
+  void run(ls::Index n, F&& f) const {
+    for (ls::Index i = 0; i < n; ++i) f(i);
+  }
+};
+
+#if LOCKSTEP_BAD == 1
+using Layer = ls::Attention<int, 4, 2>;
+#elif LOCKSTEP_BAD == 2
+using Layer = ls::Attention<Element, 4, 2, WithoutNeed>;
+#elif LOCKSTEP_BAD == 3
+using Layer = ls::Attention<Element, 4, 2, ThrowingPair>;
+#elif LOCKSTEP_BAD == 6
+using Layer = ls::Attention<Element, 4, 2, ls::ContiguousCache<double>>;
+#elif LOCKSTEP_BAD == 7
+using Layer = ls::Attention<Element, 4, 2, RotatesFloatsOnly>;
+#elif LOCKSTEP_BAD == 8
+using Layer = ls::Attention<Element, 4, 2, WithoutBlockForm>;
+#elif LOCKSTEP_BAD == 9
+using Layer = ls::Attention<Element, 0, 2>;
+#elif LOCKSTEP_BAD == 10
+using Layer = ls::Attention<Element, 4, 2, ls::ContiguousCache<>, ls::ContiguousCache<Eigen::half>>;
+#elif LOCKSTEP_BAD == 11
+using Layer = ls::Attention<Element, 4, 2, ls::WeightStorage<double>>;
+#elif LOCKSTEP_BAD == 12
+using Layer = ls::Attention<Element, 4, 2, WithoutConcurrency>;
+#else
+using Layer = ls::Attention<Element, 4, 2, Mask, Storage, Position, Logits, Executor>;
+#endif
+
+template <class L>
+void use(const L& layer) {
+#if LOCKSTEP_BAD == 4
+  const Eigen::MatrixXd x(1, 8);
+#else
+  const Eigen::MatrixXf x(1, 8);
+#endif
+#if LOCKSTEP_BAD == 5
+  Eigen::MatrixXi y(1, 8);
+#else
+  Eigen::MatrixXf y(1, 8);
+#endif
+  layer.forward(x, y);
+}
+
+void use(const ls::LayerWeights<Element>& weights) {
+  const Layer layer{{.hidden = 8, .head_dim = 2}, weights};
+  use(layer);
+}
+
+int main() {}
