@@ -6,7 +6,7 @@
 #include "lockstep/dropout/dropout.hpp"
 #include "lockstep/executor/serial.hpp"
 #include "lockstep/heads/grouped.hpp"
-#include "lockstep/kernel/specification.hpp"
+#include "lockstep/kernel/tiled.hpp"
 #include "lockstep/logit/scaled.hpp"
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/compose.hpp"
@@ -80,7 +80,7 @@ struct PolicySet {
   using Cache = typename detail::Rebind<Select<PolicyKind::cache, ContiguousCache<>>, T>::type;
   using Dropout = Select<PolicyKind::dropout, NoDropout>;
   using Weights = typename detail::Rebind<Select<PolicyKind::weights, WeightStorage<>>, T>::type;
-  using Kernel = Select<PolicyKind::kernel, Specification>;
+  using Kernel = Select<PolicyKind::kernel, Tiled>;
   using Executor = Select<PolicyKind::executor, Serial>;
 
   static_assert(lockstep::Position<Position, Compute>, "lockstep: the position policy does not offer what concept Position asks");

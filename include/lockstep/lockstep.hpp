@@ -7,6 +7,7 @@
 #include "lockstep/executor/hook.hpp"
 #include "lockstep/heads/repeated.hpp"
 #include "lockstep/kernel/materialized.hpp"
+#include "lockstep/kernel/specification.hpp"
 #include "lockstep/mask/key_padding.hpp"
 #include "lockstep/mask/none.hpp"
 #include "lockstep/mask/offset_causal.hpp"

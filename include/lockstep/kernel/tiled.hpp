@@ -168,10 +168,10 @@ struct Tiled {
   static constexpr Index most_rows(Index rows, Index heads) noexcept {
     return tile_rows<C>(rows * heads < TiledScratch<C>::row_block ? rows * heads : TiledScratch<C>::row_block);
   }
-  // Few rows run in a register tile of their own, whose height may be larger than their number.
+  // The last register tile may reach beyond the rows.
   template <class C>
   static constexpr Index tile_rows(Index rows) noexcept {
-    return rows < TiledScratch<C>::most_tile_rows ? TiledScratch<C>::most_tile_rows : rows;
+    return rows + TiledScratch<C>::most_tile_rows - 1;
   }
   // Fewer tasks than this leave threads idle towards the end: then splits become tasks of their own.
   static constexpr Index kept_tasks(Index concurrency) noexcept { return concurrency < 2 ? 0 : 4 * concurrency; }

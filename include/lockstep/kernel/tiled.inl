@@ -98,7 +98,7 @@ template <class C, class S, int R, bool Few>
     for (; l + N <= value_lines; l += N) weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride, ahead);
   };
   take.template operator()<most>();
-  if constexpr (most > 2) take.template operator()<2>();
+  if constexpr (most > 2 && !Few) take.template operator()<2>();
   if constexpr (most > 1) take.template operator()<1>();
 }
 
@@ -165,27 +165,28 @@ inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, 
   return {values + first_tile * lanes * lanes, (last_tile - first_tile) * lanes * lanes * bytes, BlockLayout<S>::value_slab * bytes, value_lines};
 }
 
-/// score_rows() or weigh_rows() of the right height.
-template <class C, class S>
-inline void score_tile(Index height, bool few, const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score, Ahead ahead) noexcept {
-  with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
-    if constexpr (R != Simd<C>::rows && R <= Simd<C>::decode_rows)
-      if (few) return score_rows<C, S, R, true>(query, q_stride, keys, head_dim, first_tile, last_tile, score, ahead);
-    if constexpr (R <= Simd<C>::rows) score_rows<C, S, R, false>(query, q_stride, keys, head_dim, first_tile, last_tile, score, ahead);
-  });
+/// f.template operator()<R, Few>() for one of the few tiles that exist: the one that fills the registers, or 1, 4 or 8 rows that wait for
+/// memory anyhow. Tiles need not be full.
+template <class C, class F>
+[[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
+  if (height == 1) return f.template operator()<1, true>();
+  if constexpr (Simd<C>::decode_rows >= 4)
+    if (height == 4) return f.template operator()<4, true>();
+  if constexpr (Simd<C>::decode_rows >= 8)
+    if (height == 8) return f.template operator()<8, true>();
+  f.template operator()<static_cast<int>(Simd<C>::rows), false>();
 }
-template <class C, class S>
-inline void weigh_tile(Index height, bool few, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
-  with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
-    if constexpr (R != Simd<C>::rows && R <= Simd<C>::decode_rows)
-      if (few) return weigh_rows<C, S, R, true>(weight, values, rows, value_lines, sum, o_stride, ahead);
-    if constexpr (R <= Simd<C>::rows) weigh_rows<C, S, R, false>(weight, values, rows, value_lines, sum, o_stride, ahead);
-  });
+template <class C>
+constexpr Index tile_height(Index rows) noexcept {
+  if (rows == 1) return 1;
+  if (rows <= 4 && Simd<C>::decode_rows >= 4) return 4;
+  if (rows <= 8 && Simd<C>::decode_rows >= 8) return 8;
+  return Simd<C>::rows;
 }
 
 /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after this one.
 template <class C, class Cache, class Rules, class Pattern>
-inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows, Index height, bool few,
+inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows, Index height,
                        const TiledScratch<C>& scratch, const Ahead& next) noexcept {
   using S = typename Cache::Storage;
   RowInBlock<C> in_block[TiledScratch<C>::most_tile_rows];
@@ -204,8 +205,10 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
   if (lowest >= highest) return;
 
   const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes), value_lines = ceil_div(rules.v_head_dim, lanes);
-  score_tile<C, S>(height, few, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
-                   few ? values_ahead(block.values, value_lines, first_tile, last_tile) : Ahead{});
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
+    score_rows<C, S, R, Few>(scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
+                             Few ? values_ahead(block.values, value_lines, first_tile, last_tile) : Ahead{});
+  });
 
   C* sum = scratch.split_sum + first_row * scratch.o_stride;
   bool together = false;
@@ -222,7 +225,10 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     else
       together = true;
   }
-  if (together) weigh_tile<C, S>(height, few, scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
+  if (!together) return;
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
+    weigh_rows<C, S, R, Few>(scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
+  });
 }
 
 /// Scales the queries and notes what each row may see; the range of keys that some row sees.
@@ -247,8 +253,9 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
     for (Index v = 0; v < scratch.o_stride; v += V::width) V::store(scratch.row_sum + r * scratch.o_stride + v, V::zero());
   }
-  // The rest of a tile of few rows: computed along, used nowhere.
-  if (part.rows < Simd<C>::decode_rows) std::memset(scratch.query + part.rows * scratch.q_stride, 0, static_cast<std::size_t>((Simd<C>::decode_rows - part.rows) * scratch.q_stride) * sizeof(C));
+  // The rest of the last tile: computed along, used nowhere.
+  const Index filled = round_up(part.rows, tile_height<C>(part.rows));
+  std::memset(scratch.query + part.rows * scratch.q_stride, 0, static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
   return seen;
 }
 
@@ -271,14 +278,12 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
     scratch.row[r].seen = false;
     for (Index v = 0; v < scratch.o_stride; v += Simd<C>::width) Simd<C>::store(scratch.split_sum + r * scratch.o_stride + v, Simd<C>::zero());
   }
-  const bool few = part.rows <= Simd<C>::decode_rows;
+  const Index height = tile_height<C>(part.rows);
   for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
     const auto block = call.cache->block(part.kv_head, b);
-    const Ahead next = few ? next_keys<Cache>(call, rules, part, b) : Ahead{};
-    for (Index r = 0, height = 0; r < part.rows; r += height) {
-      height = tile_height<C>(part.rows - r, few);
-      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height, few, scratch, next);
-    }
+    const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, b) : Ahead{};
+    for (Index r = 0; r < part.rows; r += height)
+      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height, scratch, next);
   }
 }
 

@@ -30,10 +30,8 @@ template <class C, class S, class Write>
 inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, const Write& write) noexcept {
   alignas(64) C y[Simd<C>::rows * PackedWeights<S>::panel];
   for (Index r = 0, height = 0; r < rows; r += height) {
-    height = tile_height<C>(rows - r, false);
-    with_height<C>(height, [&]<int R>() __attribute__((always_inline)) {
-      if constexpr (R <= Simd<C>::rows)
-        project_panel<C, S, R>(x + r * x_stride, x_stride, weights.in(), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), y);
+    height = with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
+      project_panel<C, S, R>(x + r * x_stride, x_stride, weights.in(), weights.panel_data(p), weights.block_stride(), weights.bias_data(p), y);
     });
     for (Index i = 0; i < height; ++i) write(r + i, y + i * PackedWeights<S>::panel);
   }

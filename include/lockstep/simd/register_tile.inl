@@ -94,34 +94,16 @@ template <Index Step, class S, class C, int R, int N, class EachLoad>
   }
 }
 
-/// The heights of register tiles: at most the one that fills the registers; 8 for few rows that wait for memory anyhow.
-template <class C>
-constexpr Index tile_height(Index rows, bool few) noexcept {
-  if (few) return rows > 4 ? 8 : rows > 2 ? 4 : rows;
-  return rows >= Simd<C>::rows ? Simd<C>::rows : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-}
-
-/// f.template operator()<R>() for a height of tile_height().
+/// f.template operator()<R>() with the tallest register tile that `rows` fill: the one that fills the registers, then 4, 2, 1.
 template <class C, class F>
-[[gnu::always_inline]] inline void with_height(Index height, F&& f) {
-  constexpr int tallest = static_cast<int>(Simd<C>::rows > Simd<C>::decode_rows ? Simd<C>::rows : Simd<C>::decode_rows);
-  switch (height) {
-    case 1: return f.template operator()<1>();
-    case 2: return f.template operator()<2>();
-    case 3:
-      if constexpr (Simd<C>::rows == 3) f.template operator()<3>();
-      return;
-    case 4:
-      if constexpr (tallest >= 4) f.template operator()<4>();
-      return;
-    case 6:
-      if constexpr (tallest >= 6) f.template operator()<6>();
-      return;
-    case 8:
-      if constexpr (tallest >= 8) f.template operator()<8>();
-      return;
-    default: return;
-  }
+[[gnu::always_inline]] inline Index with_filled_tile(Index rows, F&& f) {
+  constexpr int tallest = static_cast<int>(Simd<C>::rows);
+  if (rows >= tallest) return f.template operator()<tallest>(), tallest;
+  if constexpr (tallest > 4)
+    if (rows >= 4) return f.template operator()<4>(), 4;
+  if constexpr (tallest > 2)
+    if (rows >= 2) return f.template operator()<2>(), 2;
+  return f.template operator()<1>(), 1;
 }
 
 /// Memory that will be read next: lines of it are requested while other work runs, so that the core reads two linear streams at once.
