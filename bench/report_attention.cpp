@@ -1,0 +1,213 @@
+// The report's lines of attention proper: prefill, chunk, decode, two threads, the latency of one call.
+#include <map>
+
+#include "lockstep/attend.hpp"
+#include "lockstep/executor/hook.hpp"
+#include "lockstep/executor/thread_pool.hpp"
+#include "lockstep/kernel/tiled.hpp"
+#include "report.hpp"
+#include "spinning_threads.hpp"
+
+namespace bench {
+
+namespace {
+
+/// Queries against one cache or several of the same shape, with all that a call needs taken beforehand.
+template <class S, class Executor>
+class Attended {
+ public:
+  using Cache = ls::ContiguousCache<S>;
+  using C = ls::compute_t<S>;
+
+  Attended(const std::vector<Cache>& caches, Index q_len, Index heads, Executor executor)
+      : caches_(caches), q_len_(q_len), heads_(heads), shape_(caches.front().shape()) {
+    query_ = numbers<C>(q_len * heads * shape_.head_dim, 3);
+    context_.resize(at(q_len * heads * shape_.v_head_dim));
+    options_.executor = executor;
+    workspace_.resize(
+        at(ls::attend_workspace_bytes<ls::Causal, ls::Tiled, Executor>(query(0, q_len), caches.front(), options_)));
+    work_.emplace(workspace_.data(), static_cast<Index>(workspace_.size()));
+    options_.workspace = &*work_;
+  }
+
+  void run(const Cache& cache) {
+    ls::attend<ls::Causal, ls::Tiled, Executor>(query(0, q_len_), cache, context(context_, q_len_), options_);
+  }
+  /// Every cache once: what one cache leaves behind in the CPU's caches is gone when its turn comes again.
+  void run_all() {
+    for (const Cache& cache : caches_) run(cache);
+  }
+  /// Whether the last rows have the bits of the specification.
+  bool right() {
+    const Index rows = q_len_ < 3 ? q_len_ : 3;
+    run(caches_.front());
+    ls::AlignedVector<C> expected(at(rows * heads_ * shape_.v_head_dim));
+    ls::attend<ls::Causal, ls::Specification>(query(q_len_ - rows, rows), caches_.front(), context(expected, rows));
+    return std::memcmp(expected.data(), context_.data() + (q_len_ - rows) * heads_ * shape_.v_head_dim,
+                       expected.size() * sizeof(C)) == 0;
+  }
+
+ private:
+  ls::View<const C, 3> query(Index first, Index rows) const {
+    return ls::View<const C, 3>::contiguous(query_.data() + first * heads_ * shape_.head_dim,
+                                            {rows, heads_, shape_.head_dim});
+  }
+  ls::View<C, 3> context(ls::AlignedVector<C>& memory, Index rows) const {
+    return ls::View<C, 3>::contiguous(memory.data(), {rows, heads_, shape_.v_head_dim});
+  }
+
+  const std::vector<Cache>& caches_;
+  Index q_len_, heads_;
+  ls::CacheShape shape_;
+  ls::AlignedVector<C> query_, context_;
+  ls::AlignedVector<std::byte> workspace_;
+  std::optional<ls::Workspace> work_;
+  ls::AttendOptions<C, ls::Causal, ls::Tiled, Executor> options_;
+};
+
+/// FLOP of causal attention: a row that sees n keys multiplies and adds 2 n head_dim numbers.
+double causal_flops(Index q_len, Index kv_len, Index heads, Index head_dim) {
+  const auto q = static_cast<double>(q_len), kv = static_cast<double>(kv_len);
+  return 4 * static_cast<double>(heads * head_dim) * (q * (kv - q) + q * (q + 1) / 2);
+}
+
+template <class S>
+std::vector<ls::ContiguousCache<S>> caches_of(Index count, Index kv_heads, Index head_dim, Index length) {
+  std::vector<ls::ContiguousCache<S>> caches;
+  caches.reserve(at(count));
+  caches.emplace_back(ls::CacheShape{kv_heads, head_dim, head_dim}, length);
+  fill(caches.front(), length, 1);
+  while (static_cast<Index>(caches.size()) < count) caches.push_back(caches.front());
+  return caches;
+}
+
+constexpr Index prefill_heads = 8, prefill_kv_heads = 2;
+
+Entry prefill(const std::string& name, Index head_dim, Index q_len, Index past, std::vector<std::string> units) {
+  return {name, std::move(units), [=](Report& report, const Entry& entry) {
+            const auto caches = caches_of<float>(1, prefill_kv_heads, head_dim, past + q_len);
+            Attended<float, ls::Serial> work(caches, q_len, prefill_heads, {});
+            report.check(work.right());
+            report.compare(entry,
+                           Gauge([&] { work.run_all(); }, causal_flops(q_len, past + q_len, prefill_heads, head_dim)),
+                           {{"/sgemm", &report.sgemm()}, {"/fma", &report.fma()}});
+          }};
+}
+
+/// Caches for decode, together far larger than the last-level cache; kept while lines ask for the same ones.
+template <class S>
+class DecodeCaches {
+ public:
+  static constexpr Index kv_heads = 8, head_dim = 128;
+  static constexpr Index bytes(Index length) {
+    return 2 * kv_heads * head_dim * length * static_cast<Index>(sizeof(S));
+  }
+
+  const std::vector<ls::ContiguousCache<S>>& of(Index length) {
+    if (length != length_) {
+      caches_.clear();
+      caches_ = caches_of<S>(ls::ceil_div(beyond_cache(), bytes(length)), kv_heads, head_dim, length);
+      length_ = length;
+    }
+    return caches_;
+  }
+  void release() {
+    caches_.clear();
+    length_ = 0;
+  }
+
+ private:
+  std::vector<ls::ContiguousCache<S>> caches_;
+  Index length_ = 0;
+};
+
+struct Shared {
+  DecodeCaches<float> float_caches;
+  DecodeCaches<Eigen::bfloat16> bfloat16_caches;
+  template <class S>
+  DecodeCaches<S>& caches() {
+    if constexpr (std::same_as<S, float>) {
+      bfloat16_caches.release();
+      return float_caches;
+    } else {
+      float_caches.release();
+      return bfloat16_caches;
+    }
+  }
+};
+
+template <class S>
+Entry decode(std::shared_ptr<Shared> shared, const std::string& name, Index group_size, Index length) {
+  return {name, {"/stream"}, [=](Report& report, const Entry& entry) {
+            using Caches = DecodeCaches<S>;
+            const auto& caches = shared->caches<S>().of(length);
+            Attended<S, ls::Serial> work(caches, 1, group_size * Caches::kv_heads, {});
+            report.check(work.right());
+            const auto bytes = static_cast<double>(caches.size()) * static_cast<double>(Caches::bytes(length));
+            report.compare(entry, Gauge([&] { work.run_all(); }, bytes), {{"/stream", &report.stream()}});
+          }};
+}
+
+/// The same work on two threads and on one.
+template <class Executor>
+void compare_threads(Report& report, const Entry& entry, const std::vector<ls::ContiguousCache<float>>& caches,
+                     Index q_len, Index heads, Executor two_threads) {
+  Attended<float, Executor> work(caches, q_len, heads, two_threads);
+  Attended<float, ls::Serial> alone(caches, q_len, heads, {});
+  report.check(work.right());
+  Gauge one([&] { alone.run_all(); }, 1, Clock::wall);
+  report.compare(entry, Gauge([&] { work.run_all(); }, 1, Clock::wall), {{"/one_thread", &one}});
+}
+
+template <class Caches>
+std::vector<Entry> threads_entries(const std::string& name, Index q_len, Index heads, Caches caches) {
+  return {{name,
+           {"/one_thread"},
+           [=](Report& report, const Entry& entry) {
+             SpinningThreads threads(2);
+             compare_threads(report, entry, caches(), q_len, heads, threads.executor());
+           }},
+          {name + "_pool", {"/one_thread"}, [=](Report& report, const Entry& entry) {
+             Eigen::ThreadPool pool(1);
+             compare_threads(report, entry, caches(), q_len, heads, ls::ThreadPool(pool));
+           }}};
+}
+
+Entry latency() {
+  return {"decode_s1_latency", {"us"}, [](Report& report, const Entry& entry) {
+            const auto caches = caches_of<float>(1, 2, 64, 1);
+            Attended<float, ls::Serial> work(caches, 1, 14, {});
+            report.check(work.right());
+            Gauge calls([&] { work.run_all(); }, 1);
+            report.absolute(entry, calls, [](double rate) { return 1e6 / rate; });
+          }};
+}
+
+}  // namespace
+
+std::vector<Entry> attention_entries() {
+  const std::vector<std::string> both{"/sgemm", "/fma"};
+  const auto shared = std::make_shared<Shared>();
+  std::vector<Entry> entries{
+      prefill("prefill_d128_t2048", 128, 2048, 0, both),       prefill("prefill_d64_t2048", 64, 2048, 0, both),
+      prefill("prefill_d128_t512", 128, 512, 0, both),         prefill("prefill_d64_t512", 64, 512, 0, both),
+      prefill("chunk256_past3840_d128", 128, 256, 3840, both), latency(),
+      decode<float>(shared, "decode_g4_d128_s1024", 4, 1024),  decode<float>(shared, "decode_g4_d128_s32768", 4, 32768),
+      decode<float>(shared, "decode_g4_d128_s8192", 4, 8192),  decode<float>(shared, "decode_g8_d128_s8192", 8, 8192),
+      decode<float>(shared, "decode_g1_d128_s8192", 1, 8192),
+  };
+  const auto add = [&entries](const std::vector<Entry>& more) {
+    entries.insert(entries.end(), more.begin(), more.end());
+  };
+  add(threads_entries("threads2_decode", 1, 32,
+                      [shared]() -> const auto& { return shared->caches<float>().of(8192); }));
+  add({decode<Eigen::bfloat16>(shared, "decode_bf16_g4_d128_s8192", 4, 8192)});
+  add(threads_entries("threads2_prefill", 2048, prefill_heads,
+                      [caches = std::make_shared<std::vector<ls::ContiguousCache<float>>>()]() -> const auto& {
+                        if (caches->empty()) *caches = caches_of<float>(1, prefill_kv_heads, 128, 2048);
+                        return *caches;
+                      }));
+  return entries;
+}
+
+}  // namespace bench
