@@ -52,6 +52,15 @@ concept ListLike = !MatrixLike<U> && !TensorLike<U> && requires(U& u) {
   { u.size() } -> std::convertible_to<std::size_t>;
 };
 
+// A dimension's number, in whatever integer type the function at hand takes.
+struct AxisNumber {
+  int number;
+  template <std::integral I>
+  constexpr operator I() const noexcept {
+    return static_cast<I>(number);
+  }
+};
+
 template <class U>
 constexpr int rank_of() {
   if constexpr (IsView<std::remove_const_t<U>>::value)
@@ -136,14 +145,14 @@ struct View {
       Index step = 1;
       for (int k = 0; k < n; ++k) {
         const int i = column_major ? k : n - 1 - k;
-        set(rank - n + i, static_cast<Index>(u.dimension(static_cast<std::size_t>(i))), step);
-        step *= static_cast<Index>(u.dimension(static_cast<std::size_t>(i)));
+        set(rank - n + i, static_cast<Index>(u.dimension(detail::AxisNumber{i})), step);
+        step *= static_cast<Index>(u.dimension(detail::AxisNumber{i}));
       }
       lead(n);
     } else if constexpr (detail::MdspanLike<Source>) {
       constexpr int n = static_cast<int>(Source::rank());
       for (int i = 0; i < n; ++i)
-        set(rank - n + i, static_cast<Index>(u.extent(static_cast<std::size_t>(i))), static_cast<Index>(u.stride(static_cast<std::size_t>(i))));
+        set(rank - n + i, static_cast<Index>(u.extent(detail::AxisNumber{i})), static_cast<Index>(u.stride(detail::AxisNumber{i})));
       lead(n);
     } else if constexpr (detail::IsView<std::remove_const_t<Source>>::value) {
       constexpr int n = Source::rank;
