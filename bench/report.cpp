@@ -36,9 +36,9 @@ void Report::run(const std::vector<Entry>& entries) {
         break;
       }
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    // Set-up that all lines share falls to the first of them, so shares are of what is left.
+    // Measured time is a share of what is left: set-up and calibration take the rest of it.
     const double left = quick_seconds - (now() - started_);
-    const double share = left / static_cast<double>(chosen.size() - i);
+    const double share = 0.6 * left / static_cast<double>(chosen.size() - i);
     until_ = options_.quick ? std::min(most_seconds_quick, std::max(share, 0.1)) : most_seconds;
     right_ = true;
     chosen[i]->measure(*this, *chosen[i]);

@@ -4,6 +4,7 @@
 #include "lockstep/attend.hpp"
 #include "lockstep/executor/hook.hpp"
 #include "lockstep/executor/thread_pool.hpp"
+#include "lockstep/kernel/specification.hpp"
 #include "lockstep/kernel/tiled.hpp"
 #include "report.hpp"
 #include "spinning_threads.hpp"
