@@ -18,7 +18,7 @@ template <class C, class S, int R, bool Few>
     const Index tile = t + lines <= block_keys / lanes ? t : block_keys / lanes - lines;
     RegisterTile<C, R, lines> sum;
     sum.clear();
-    reduce<lanes>(sum, query, q_stride, keys + tile * key_tile, key_tile, 0, head_dim, [&ahead]() __attribute__((always_inline)) {
+    reduce(sum, query, q_stride, keys + tile * key_tile, LinePlaces<lines, lanes>{key_tile}, 0, head_dim, [&]() __attribute__((always_inline)) {
       if constexpr (Few) ahead.request<lines * static_cast<int>(line_bytes<S>) / 64>();
     });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
@@ -31,9 +31,9 @@ template <class C, class S, int R, bool Few>
 /// Keys that all rows see go through the register tile together, each row's first and last few alone.
 template <class C, class S, int R, int N, bool Few>
 [[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride, Ahead& ahead) noexcept {
-  using Line = Lines<C, S, N, lanes>;
+  using Line = Lines<C, S, N>;
   using Reg = typename Simd<C>::Reg;
-  constexpr Index slab = BlockLayout<S>::value_slab;
+  constexpr LinePlaces<N, lanes> slabs{BlockLayout<S>::value_slab};
   Index common_first = 0, common_last = block_keys;
   for (int r = 0; r < R; ++r) {
     if (!rows[r].takes_part || rows[r].listed) continue;
@@ -50,12 +50,12 @@ template <class C, class S, int R, int N, bool Few>
     last = rows[r].last < last ? rows[r].last : last;
     for (Index k = first; k < last; ++k) {
       Reg line[Line::vectors];
-      Line::load(values, slab, k, line);
+      Line::load(values, slabs, k, line);
       tile.template step_row<r>(weight[r * TiledScratch<C>::score_stride + k], line);
     }
   };
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
-  reduce<lanes>(tile, weight, TiledScratch<C>::score_stride, values, slab, common_first, common_last, [&ahead]() __attribute__((always_inline)) {
+  reduce(tile, weight, TiledScratch<C>::score_stride, values, slabs, common_first, common_last, [&]() __attribute__((always_inline)) {
     if constexpr (Few) ahead.request<N * static_cast<int>(line_bytes<S>) / 64>();
   });
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
@@ -73,14 +73,14 @@ template <class C, class S, int R, int N, bool Few>
 /// The same for one row whose keys are listed.
 template <class C, class S>
 [[gnu::noinline]] void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, C alpha, Index value_lines, C* sum) noexcept {
-  using Line = Lines<C, S, 1, lanes>;
+  using Line = Lines<C, S, 1>;
   using Reg = typename Simd<C>::Reg;
   for (Index l = 0; l < value_lines; ++l) {
     RegisterTile<C, 1, 1> tile;
     tile.clear();
     for (Index i = 0; i < count; ++i) {
       Reg line[Line::vectors];
-      Line::load(values + l * BlockLayout<S>::value_slab, 0, keys[i], line);
+      Line::load(values + l * BlockLayout<S>::value_slab, LinePlaces<1, lanes>{0}, keys[i], line);
       tile.template step_row<0>(weight[keys[i]], line);
     }
     unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
@@ -110,11 +110,7 @@ template <class C>
   constexpr int vectors = per_line<C>;
   Reg most = V::broadcast(state.m);
   for (Index at = first_line * lanes; at < last_line * lanes; at += V::width) most = V::larger(most, V::load(score + at));
-  C lane[V::width];
-  V::store(lane, most);
-  C m = lane[0];
-  for (Index i = 1; i < V::width; ++i) m = SoftmaxState<C>::larger(m, lane[i]);
-
+  const C m = V::fold_larger(most);
   const Reg anchor = V::broadcast(SoftmaxState<C>::anchor(m));
   Reg sum[vectors];
   unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });

@@ -31,6 +31,11 @@ struct Simd<float> {
     asm("" : "+x"(x));
     return x;
   }
+  static float fold_larger(Reg x) noexcept {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
   static float fold_sum(const Reg (&x)[2]) noexcept {
     const __m256 eight = _mm256_add_ps(x[0], x[1]);
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -85,6 +90,10 @@ struct Simd<double> {
   static Reg opaque(Reg x) noexcept {
     asm("" : "+x"(x));
     return x;
+  }
+  static double fold_larger(Reg x) noexcept {
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
   }
   static double fold_sum(const Reg (&x)[4]) noexcept {
     const __m256d four = _mm256_add_pd(_mm256_add_pd(x[0], x[2]), _mm256_add_pd(x[1], x[3]));

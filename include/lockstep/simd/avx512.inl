@@ -32,6 +32,12 @@ struct Simd<float> {
     asm("" : "+v"(x));
     return x;
   }
+  static float fold_larger(Reg x) noexcept {
+    const __m256 eight = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, x, 0), _mm512_maskz_extractf32x8_ps(0xff, x, 1));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+  }
   static float fold_sum(const Reg (&x)[1]) noexcept {
     const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1));
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -78,6 +84,11 @@ struct Simd<double> {
   static Reg opaque(Reg x) noexcept {
     asm("" : "+v"(x));
     return x;
+  }
+  static double fold_larger(Reg x) noexcept {
+    const __m256d four = _mm256_max_pd(_mm512_maskz_extractf64x4_pd(0xf, x, 0), _mm512_maskz_extractf64x4_pd(0xf, x, 1));
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
   }
   static double fold_sum(const Reg (&x)[2]) noexcept {
     const __m512d eight = _mm512_add_pd(x[0], x[1]);

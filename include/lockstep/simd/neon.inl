@@ -31,6 +31,7 @@ struct Simd<float> {
     asm("" : "+w"(x));
     return x;
   }
+  static float fold_larger(Reg x) noexcept { return vmaxvq_f32(x); }
   static float fold_sum(const Reg (&x)[4]) noexcept {
     const Reg four = vaddq_f32(vaddq_f32(x[0], x[2]), vaddq_f32(x[1], x[3]));
     const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
@@ -77,6 +78,7 @@ struct Simd<double> {
     asm("" : "+w"(x));
     return x;
   }
+  static double fold_larger(Reg x) noexcept { return vmaxvq_f64(x); }
   static double fold_sum(const Reg (&x)[8]) noexcept {
     const Reg a = vaddq_f64(vaddq_f64(x[0], x[4]), vaddq_f64(x[2], x[6])), b = vaddq_f64(vaddq_f64(x[1], x[5]), vaddq_f64(x[3], x[7]));
     const Reg two = vaddq_f64(a, b);

@@ -69,6 +69,12 @@ struct Simd {
   }
   /// Hides from the compiler how x came about.
   static Reg opaque(Reg x) noexcept { return x; }
+  /// The largest lane; none is NaN.
+  static C fold_larger(Reg x) noexcept {
+    C most = x.lane[0];
+    for (Index i = 1; i < width; ++i) most = SoftmaxState<C>::larger(most, x.lane[i]);
+    return most;
+  }
   /// The sum of 16 lanes: (i, i+8), (i, i+4), (i, i+2), (i, i+1).
   static C fold_sum(const Reg (&x)[lanes / width]) noexcept {
     C sum[lanes];

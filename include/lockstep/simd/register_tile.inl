@@ -35,52 +35,62 @@ struct RegisterTile {
   }
 };
 
-/// The numbers that step k multiplies: N lines of `b`, line l at l b_line, steps Step elements apart. 16-bit storage has two steps in
-/// one line of pairs.
-template <class C, class S, int N, Index Step>
+/// Where lines of 16 lanes lie in memory: line l at (l / Group) group_stride + (l % Group) line_stride, steps Step elements apart.
+template <int Group, Index Step>
+struct LinePlaces {
+  Index line_stride;
+  Index group_stride = 0;
+  static constexpr Index step = Step;
+  [[gnu::always_inline]] inline Index operator()(int line) const noexcept { return (line / Group) * group_stride + (line % Group) * line_stride; }
+};
+
+/// The numbers that step k multiplies: N lines. 16-bit storage has two steps in one line of pairs.
+template <class C, class S, int N>
 struct Lines {
   using Reg = typename Simd<C>::Reg;
   static constexpr int vectors = N * per_line<C>;
   static constexpr bool paired = sizeof(S) == 2;
 
-  [[gnu::always_inline]] static inline void load(const S* b, Index b_line, Index k, Reg (&line)[vectors]) noexcept {
+  template <class Places>
+  [[gnu::always_inline]] static inline void load(const S* b, Places places, Index k, Reg (&line)[vectors]) noexcept {
     if constexpr (paired) {
       Reg other[vectors];
       if (k % 2 == 0)
-        load_pair(b, b_line, k, line, other);
+        load_pair(b, places, k, line, other);
       else
-        load_pair(b, b_line, k - 1, other, line);
+        load_pair(b, places, k - 1, other, line);
     } else {
       unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-        line[v] = Simd<C>::load(b + (v / per_line<C>) * b_line + k * Step + (v % per_line<C>) * Simd<C>::width);
+        line[v] = Simd<C>::load(b + places(v / per_line<C>) + k * Places::step + (v % per_line<C>) * Simd<C>::width);
       });
     }
   }
-  [[gnu::always_inline]] static inline void load_pair(const S* b, Index b_line, Index even, Reg (&first)[vectors], Reg (&second)[vectors]) noexcept {
+  template <class Places>
+  [[gnu::always_inline]] static inline void load_pair(const S* b, Places places, Index even, Reg (&first)[vectors], Reg (&second)[vectors]) noexcept {
     unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-      Simd<C>::load_pair(b + (v / per_line<C>) * b_line + even * Step + (v % per_line<C>) * 2 * Simd<C>::width, first[v], second[v]);
+      Simd<C>::load_pair(b + places(v / per_line<C>) + even * Places::step + (v % per_line<C>) * 2 * Simd<C>::width, first[v], second[v]);
     });
   }
 };
 
 /// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile holds.
 /// Calls each_load() beside every load of lines.
-template <Index Step, class S, class C, int R, int N, class EachLoad>
-[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Index b_line, Index first, Index last,
+template <class S, class C, int R, int N, class Places, class EachLoad>
+[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Places places, Index first, Index last,
                                           EachLoad&& each_load) noexcept {
-  using Line = Lines<C, S, N, Step>;
+  using Line = Lines<C, S, N>;
   using Reg = typename Simd<C>::Reg;
   Index k = first;
   if constexpr (Line::paired) {
     if (k < last && k % 2 != 0) {
       Reg line[Line::vectors];
-      Line::load(b, b_line, k, line);
+      Line::load(b, places, k, line);
       tile.step(a + k, a_stride, line);
       ++k;
     }
     for (; k + 2 <= last; k += 2) {
       Reg even[Line::vectors], odd[Line::vectors];
-      Line::load_pair(b, b_line, k, even, odd);
+      Line::load_pair(b, places, k, even, odd);
       each_load();
       tile.step(a + k, a_stride, even);
       tile.step(a + k + 1, a_stride, odd);
@@ -88,7 +98,7 @@ template <Index Step, class S, class C, int R, int N, class EachLoad>
   }
   for (; k < last; ++k) {
     Reg line[Line::vectors];
-    Line::load(b, b_line, k, line);
+    Line::load(b, places, k, line);
     each_load();
     tile.step(a + k, a_stride, line);
   }
