@@ -524,7 +524,7 @@ class Attention {
     const auto piece_rows = [&](Index done, Index rows) { return qkv.part(0, done, rows); };
 
     for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) { project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x); });
-    detail::for_each_task(executor_, chunk.rows, [&](Index, Index i) noexcept {
+    detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8}, [&](Index, Index i) noexcept {
       const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
       const Index position = call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
       Compute* head = chunk.qkv + i * width;

@@ -139,7 +139,7 @@ template <class W>
 concept WeightFormat = detail::OfKind<W, PolicyKind::weights> && Element<typename W::Storage>;
 
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned.
-/// `concurrency()`: how many of them may run at once, at least 1.
+/// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds from which on it pays.
 template <class E>
 concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> && requires(const E& e, Index n, void (*f)(Index) noexcept) {
   { e.concurrency() } noexcept -> std::same_as<Index>;

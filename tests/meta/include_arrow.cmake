@@ -19,7 +19,7 @@ set(rows
     "logit      | logit/.*                                        | concepts views numeric contract"
     "cache      | cache/.*                                        | concepts ground views numeric contract"
     "projection | projection/.*                                   | concepts ground simd views numeric contract"
-    "executor   | executor/.*                                     | concepts views numeric contract"
+    "executor   | executor/.*                                     | concepts ground views numeric contract"
     "dropout    | dropout/.*                                      | concepts views numeric contract"
     "concepts   | concepts[.]hpp                                  | views numeric contract"
     "softmax_state | softmax_state[.]hpp                          | views numeric contract"

@@ -4,11 +4,13 @@
 #include <type_traits>
 
 #include "lockstep/concepts.hpp"
+#include "lockstep/tasks.hpp"
 
 namespace lockstep {
 
 /// Hands work to the caller's pool: `run_tasks(context, n, task, argument)` must call task(argument, i) once for each i in [0, n), in any order and
-/// on any threads, and return when all have returned. `threads`: how many of them may run at once.
+/// on any threads, and return when all have returned. `threads`: how many of them may run at once. `parallel_from`: nanoseconds of work from which
+/// on they are used.
 class Hook {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::executor;
@@ -17,9 +19,12 @@ class Hook {
   using RunTasks = void (*)(void* context, Index n, Task task, void* argument);
 
   Hook() noexcept = default;
-  Hook(RunTasks run_tasks, void* context, Index threads) noexcept : run_(run_tasks), context_(context), threads_(threads) {}
+  Hook(RunTasks run_tasks, void* context, Index threads, Index parallel_from = parallel_from_nanoseconds) noexcept
+      : run_(run_tasks), context_(context), threads_(threads), parallel_from_(parallel_from) {}
 
   Index concurrency() const noexcept { return run_ == nullptr || threads_ < 1 ? 1 : threads_; }
+
+  Index parallel_from() const noexcept { return parallel_from_; }
 
   template <class F>
   void run(Index n, F&& f) const {
@@ -35,6 +40,7 @@ class Hook {
   RunTasks run_ = nullptr;
   void* context_ = nullptr;
   Index threads_ = 1;
+  Index parallel_from_ = parallel_from_nanoseconds;
 };
 
 static_assert(Executor<Hook>);

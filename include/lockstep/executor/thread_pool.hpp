@@ -7,19 +7,23 @@
 #include <unsupported/Eigen/CXX11/ThreadPool>
 
 #include "lockstep/concepts.hpp"
+#include "lockstep/tasks.hpp"
 
 namespace lockstep {
 
 /// Runs tasks on the pool's threads and on the caller. Borrows the pool, which must outlive every layer that has it.
+/// `parallel_from`: nanoseconds of work from which on they are used.
 class ThreadPool {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::executor;
   static constexpr const char* name = "Eigen thread pool";
 
   ThreadPool() noexcept = default;
-  ThreadPool(Eigen::ThreadPoolInterface& pool) noexcept : pool_(&pool) {}
+  ThreadPool(Eigen::ThreadPoolInterface& pool, Index parallel_from = parallel_from_nanoseconds) noexcept : pool_(&pool), parallel_from_(parallel_from) {}
 
   Index concurrency() const noexcept { return pool_ == nullptr ? 1 : static_cast<Index>(pool_->NumThreads()) + 1; }
+
+  Index parallel_from() const noexcept { return parallel_from_; }
 
   template <class F>
   void run(Index n, F&& f) const {
@@ -53,6 +57,7 @@ class ThreadPool {
     }
   };
   Eigen::ThreadPoolInterface* pool_ = nullptr;
+  Index parallel_from_ = parallel_from_nanoseconds;
 };
 
 static_assert(Executor<ThreadPool>);

@@ -43,6 +43,13 @@ struct AttentionRules {
   KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection(mask.range(q, kv_len), {0, kv_len}); }
 };
 
+/// What the rows of a call cost: half the keys where rows are many, as causal masks have it, all of them for one.
+template <class C, class Cache, class Rules>
+constexpr detail::Effort effort_of(const AttentionCall<C, Cache>& call, const Rules& rules) noexcept {
+  const Index rows = call.query.extent[0], dims = rules.head_dim + rules.v_head_dim, seen = rows > 1 ? (call.kv_len + 1) / 2 : call.kv_len;
+  return {rows * rules.heads * seen * dims, call.kv_len * rules.kv_heads * dims * static_cast<Index>(sizeof(typename Cache::Storage))};
+}
+
 /// The extremes of a call, from which a kernel tells the workspace it wants.
 struct KernelShape {
   Index sequences = 0;

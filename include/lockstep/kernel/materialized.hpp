@@ -76,7 +76,7 @@ struct Materialized {
         heads[slot].keys = k;
         heads[slot].values = v;
       }
-      detail::for_each_task(executor, rules.heads, [&](Index slot, Index head) noexcept {
+      detail::for_each_task(executor, rules.heads, effort_of(call, rules), [&](Index slot, Index head) noexcept {
         const Index kv_head = repeats<Rules> ? head : rules.sharing.kv_head(head, rules.heads, rules.kv_heads);
         run_head(call, rules, head, kv_head, heads[slot]);
       });

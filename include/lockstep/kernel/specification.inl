@@ -128,7 +128,7 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
 template <class C, class Cache, class Rules, class Run>
 [[gnu::noinline]] inline void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, std::span<const SpecificationRow<C>> scratch) {
   for (const AttentionCall<C, Cache>& call : calls)
-    detail::for_each_task(executor, call.query.extent[0] * rules.heads, [&](Index slot, Index task) noexcept {
+    detail::for_each_task(executor, call.query.extent[0] * rules.heads, effort_of(call, rules), [&](Index slot, Index task) noexcept {
       attend_row(call, rules, task / rules.heads, task % rules.heads, scratch[static_cast<std::size_t>(slot)]);
     });
 }

@@ -127,8 +127,14 @@ struct Tiled {
       return TiledRows{g, plan.heads + plan.first_head[g], group, first, rows};
     };
     const Index tasks = plan.first_task[calls.size()];
+    detail::Effort effort;
+    for (const AttentionCall<C, Cache>& call : calls) {
+      const detail::Effort one = effort_of(call, rules);
+      effort.multiply_adds += one.multiply_adds;
+      effort.bytes += one.bytes;
+    }
     if (plan.splits == 0) {
-      detail::for_each_task(executor, tasks, [&](Index slot, Index task) noexcept {
+      detail::for_each_task(executor, tasks, effort, [&](Index slot, Index task) noexcept {
         const AttentionCall<C, Cache>* call = nullptr;
         const TiledRows part = part_of(task, call);
         if (part.rows > 0) set.attend_rows(*call, rules, part, plan.scratch[slot]);
@@ -137,13 +143,14 @@ struct Tiled {
     }
     const Index rows_kept = plan.splits * plan.task_rows;
     const Index o_stride = plan.scratch[0].o_stride;
-    detail::for_each_task(executor, tasks * plan.splits, [&](Index slot, Index at) noexcept {
+    detail::for_each_task(executor, tasks * plan.splits, effort, [&](Index slot, Index at) noexcept {
       const AttentionCall<C, Cache>* call = nullptr;
       const TiledRows part = part_of(at / plan.splits, call);
       const Index kept = at / plan.splits * rows_kept + at % plan.splits * part.rows;
       if (part.rows > 0) set.attend_split(*call, rules, part, at % plan.splits, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
     });
-    detail::for_each_task(executor, tasks, [&](Index slot, Index task) noexcept {
+    const detail::Effort fold{.bytes = tasks * rows_kept * o_stride * static_cast<Index>(sizeof(C))};
+    detail::for_each_task(executor, tasks, fold, [&](Index slot, Index task) noexcept {
       const AttentionCall<C, Cache>* call = nullptr;
       const TiledRows part = part_of(task, call);
       const Index kept = task * rows_kept;

@@ -107,7 +107,7 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
   View<const C, 2> plain;
   if constexpr (std::same_as<T, C>) plain = x;
   if (project_scratch<C>(x) != 0) {
-    detail::for_each_task(executor, rows, [&](Index, Index r) noexcept {
+    detail::for_each_task(executor, rows, {.bytes = rows * weights.in() * 8}, [&](Index, Index r) noexcept {
       for (Index k = 0; k < x.extent[1]; ++k) scratch[r * x.extent[1] + k] = widen(x(r, k));
     });
     plain = View<const C, 2>::contiguous(scratch, x.extent);
@@ -118,7 +118,8 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
   const Index panels = ceil_div(weights.out(), panel), quarter = ceil_div(panels, 4);
   const bool single = rows == 1;
   const Index across = single ? quarter : panels;
-  detail::for_each_task(executor, across * ceil_div(rows, task_rows), [&](Index, Index task) noexcept {
+  const detail::Effort effort{rows * weights.in() * weights.out(), weights.in() * weights.out() * static_cast<Index>(sizeof(S))};
+  detail::for_each_task(executor, across * ceil_div(rows, task_rows), effort, [&](Index, Index task) noexcept {
     const Index p = task % across, first = task / across * task_rows;
     const Index count = rows - first < task_rows ? rows - first : task_rows;
     const C* from = plain.data + first * plain.stride[0];

@@ -2,9 +2,9 @@
 
 template <class C>
 struct Simd {
-  static constexpr Index width = 4;
-  static constexpr Index rows = 2, lines = 1;  // rows and 16-lane lines of a register tile
-  static constexpr Index decode_rows = 2;
+  static constexpr Index width = lanes;  // a whole line, in loops that a compiler may vectorise
+  static constexpr Index rows = 1, lines = 1;  // rows and 16-lane lines of a register tile
+  static constexpr Index decode_rows = 1;      // rows of the tile for few rows
   struct Reg {
     C lane[width];
   };
