@@ -128,11 +128,7 @@ class EigenLayer {
  private:
   static void project(const Matrix<T>& x, const Matrix<T>& weight, Matrix<T>& y) {
     y.resize(x.rows(), weight.rows());
-    // Eigen takes the faster product of a matrix and a vector only where it can see that there is one row.
-    if (x.rows() == 1)
-      y.row(0).noalias() = x.row(0) * weight.transpose();
-    else
-      y.noalias() = x * weight.transpose();
+    y.noalias() = x * weight.transpose();
   }
 
   void rotate(Matrix<T>& rows, Index heads, Index offset) const {

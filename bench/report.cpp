@@ -219,6 +219,7 @@ std::vector<std::pair<std::string, std::string>> facts() {
           {"instruction_set", ls::name_of(ls::instruction_set())},
           {"last_level_cache", megabytes(last_level_cache())},
           {"stream_buffer", megabytes(beyond_cache())},
+          {"eigen", Eigen::SimdInstructionSetsInUse()},
           {"openblas_kernel", openblas_kernel()}};
 }
 

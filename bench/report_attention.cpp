@@ -1,10 +1,7 @@
 // The report's lines of attention proper: prefill, chunk, decode, two threads, the latency of one call.
-#include <map>
-
-#include "lockstep/attend.hpp"
+#include "attended.hpp"
 #include "lockstep/executor/hook.hpp"
 #include "lockstep/executor/thread_pool.hpp"
-#include "lockstep/kernel/specification.hpp"
 #include "lockstep/kernel/tiled.hpp"
 #include "report.hpp"
 #include "spinning_threads.hpp"
@@ -13,64 +10,31 @@ namespace bench {
 
 namespace {
 
-/// Queries against one cache or several of the same shape, with all that a call needs taken beforehand.
+/// Queries against each of some caches in turn: what one leaves behind in the CPU's caches is gone when its turn comes
+/// again.
 template <class S, class Executor>
-class Attended {
+class InTurn {
  public:
-  using Cache = ls::ContiguousCache<S>;
-  using C = ls::compute_t<S>;
-
-  Attended(const std::vector<Cache>& caches, Index q_len, Index heads, Executor executor)
-      : caches_(caches), q_len_(q_len), heads_(heads), shape_(caches.front().shape()) {
-    query_ = numbers<C>(q_len * heads * shape_.head_dim, 3);
-    context_.resize(at(q_len * heads * shape_.v_head_dim));
-    options_.executor = executor;
-    workspace_.resize(
-        at(ls::attend_workspace_bytes<ls::Causal, ls::Tiled, Executor>(query(0, q_len), caches.front(), options_)));
-    work_.emplace(workspace_.data(), static_cast<Index>(workspace_.size()));
-    options_.workspace = &*work_;
+  InTurn(const std::vector<ls::ContiguousCache<S>>& caches, Index q_len, Index heads, Executor executor)
+      : caches_(caches), call_(1, q_len, heads, caches.front().shape(), options(executor)) {}
+  void run() {
+    for (const auto& cache : caches_) call_.run(cache);
   }
-
-  void run(const Cache& cache) {
-    ls::attend<ls::Causal, ls::Tiled, Executor>(query(0, q_len_), cache, context(context_, q_len_), options_);
-  }
-  /// Every cache once: what one cache leaves behind in the CPU's caches is gone when its turn comes again.
-  void run_all() {
-    for (const Cache& cache : caches_) run(cache);
-  }
-  /// Whether the last rows have the bits of the specification.
   bool right() {
-    const Index rows = q_len_ < 3 ? q_len_ : 3;
-    run(caches_.front());
-    ls::AlignedVector<C> expected(at(rows * heads_ * shape_.v_head_dim));
-    ls::attend<ls::Causal, ls::Specification>(query(q_len_ - rows, rows), caches_.front(), context(expected, rows));
-    return std::memcmp(expected.data(), context_.data() + (q_len_ - rows) * heads_ * shape_.v_head_dim,
-                       expected.size() * sizeof(C)) == 0;
+    call_.run(caches_.front());
+    return call_.right(caches_.front());
   }
 
  private:
-  ls::View<const C, 3> query(Index first, Index rows) const {
-    return ls::View<const C, 3>::contiguous(query_.data() + first * heads_ * shape_.head_dim,
-                                            {rows, heads_, shape_.head_dim});
+  using Call = Attended<S, ls::Causal, ls::Tiled, Executor>;
+  static typename Call::Options options(Executor executor) {
+    typename Call::Options options;
+    options.executor = executor;
+    return options;
   }
-  ls::View<C, 3> context(ls::AlignedVector<C>& memory, Index rows) const {
-    return ls::View<C, 3>::contiguous(memory.data(), {rows, heads_, shape_.v_head_dim});
-  }
-
-  const std::vector<Cache>& caches_;
-  Index q_len_, heads_;
-  ls::CacheShape shape_;
-  ls::AlignedVector<C> query_, context_;
-  ls::AlignedVector<std::byte> workspace_;
-  std::optional<ls::Workspace> work_;
-  ls::AttendOptions<C, ls::Causal, ls::Tiled, Executor> options_;
+  const std::vector<ls::ContiguousCache<S>>& caches_;
+  Call call_;
 };
-
-/// FLOP of causal attention: a row that sees n keys multiplies and adds 2 n head_dim numbers.
-double causal_flops(Index q_len, Index kv_len, Index heads, Index head_dim) {
-  const auto q = static_cast<double>(q_len), kv = static_cast<double>(kv_len);
-  return 4 * static_cast<double>(heads * head_dim) * (q * (kv - q) + q * (q + 1) / 2);
-}
 
 template <class S>
 std::vector<ls::ContiguousCache<S>> caches_of(Index count, Index kv_heads, Index head_dim, Index length) {
@@ -87,10 +51,10 @@ constexpr Index prefill_heads = 8, prefill_kv_heads = 2;
 Entry prefill(const std::string& name, Index head_dim, Index q_len, Index past, std::vector<std::string> units) {
   return {name, std::move(units), [=](Report& report, const Entry& entry) {
             const auto caches = caches_of<float>(1, prefill_kv_heads, head_dim, past + q_len);
-            Attended<float, ls::Serial> work(caches, q_len, prefill_heads, {});
+            InTurn<float, ls::Serial> work(caches, q_len, prefill_heads, {});
             report.check(work.right());
             report.compare(entry,
-                           Gauge([&] { work.run_all(); }, causal_flops(q_len, past + q_len, prefill_heads, head_dim)),
+                           Gauge([&] { work.run(); }, causal_flops(q_len, past + q_len, prefill_heads, head_dim)),
                            {{"/sgemm", &report.sgemm()}, {"/fma", &report.fma()}});
           }};
 }
@@ -142,10 +106,10 @@ Entry decode(std::shared_ptr<Shared> shared, const std::string& name, Index grou
   return {name, {"/stream"}, [=](Report& report, const Entry& entry) {
             using Caches = DecodeCaches<S>;
             const auto& caches = shared->caches<S>().of(length);
-            Attended<S, ls::Serial> work(caches, 1, group_size * Caches::kv_heads, {});
+            InTurn<S, ls::Serial> work(caches, 1, group_size * Caches::kv_heads, {});
             report.check(work.right());
             const auto bytes = static_cast<double>(caches.size()) * static_cast<double>(Caches::bytes(length));
-            report.compare(entry, Gauge([&] { work.run_all(); }, bytes), {{"/stream", &report.stream()}});
+            report.compare(entry, Gauge([&] { work.run(); }, bytes), {{"/stream", &report.stream()}});
           }};
 }
 
@@ -153,11 +117,11 @@ Entry decode(std::shared_ptr<Shared> shared, const std::string& name, Index grou
 template <class Executor>
 void compare_threads(Report& report, const Entry& entry, const std::vector<ls::ContiguousCache<float>>& caches,
                      Index q_len, Index heads, Executor two_threads) {
-  Attended<float, Executor> work(caches, q_len, heads, two_threads);
-  Attended<float, ls::Serial> alone(caches, q_len, heads, {});
+  InTurn<float, Executor> work(caches, q_len, heads, two_threads);
+  InTurn<float, ls::Serial> alone(caches, q_len, heads, {});
   report.check(work.right());
-  Gauge one([&] { alone.run_all(); }, 1, Clock::wall);
-  report.compare(entry, Gauge([&] { work.run_all(); }, 1, Clock::wall), {{"/one_thread", &one}});
+  Gauge one([&] { alone.run(); }, 1, Clock::wall);
+  report.compare(entry, Gauge([&] { work.run(); }, 1, Clock::wall), {{"/one_thread", &one}});
 }
 
 template <class Caches>
@@ -177,9 +141,9 @@ std::vector<Entry> threads_entries(const std::string& name, Index q_len, Index h
 Entry latency() {
   return {"decode_s1_latency", {"us"}, [](Report& report, const Entry& entry) {
             const auto caches = caches_of<float>(1, 2, 64, 1);
-            Attended<float, ls::Serial> work(caches, 1, 14, {});
+            InTurn<float, ls::Serial> work(caches, 1, 14, {});
             report.check(work.right());
-            Gauge calls([&] { work.run_all(); }, 1);
+            Gauge calls([&] { work.run(); }, 1);
             report.absolute(entry, calls, [](double rate) { return 1e6 / rate; });
           }};
 }

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -26,9 +29,9 @@ using reference::at;
 template <class... Ts>
 struct List {};
 
-/// Every kernel goes through the sweeps of these folders: a new one is added here, and in `ContractKernels` if it has the contract's bits.
+/// The kernels that go through every suite of these folders: one more is added here. A kernel with Specification's bits is in the list of
+/// attend/contract_kernels.hpp besides, which is enough to give it all that is shown of Specification.
 using Kernels = List<ls::Specification, ls::Materialized>;
-using ContractKernels = List<ls::Specification>;
 using Elements = List<float, double, Eigen::half, Eigen::bfloat16>;
 
 template <class K, class T>
@@ -75,7 +78,6 @@ struct Cross<List<Ks...>, List<Ts...>> {
 /// The kernels of a list with each element type of another, for a typed suite.
 template <class Ks, class Ts>
 using Cross = typename detail::Cross<Ks, Ts>::type;
-using AllCases = Cross<Kernels, Elements>;
 using FloatCases = Cross<Kernels, List<float>>;
 
 /// splitmix64: the same numbers everywhere.
@@ -323,6 +325,34 @@ void expect_same_outcome(const LayerA& layer, const Outcome<LayerA>& a, const Ou
   expect_same_outputs(layer, a, b);
   EXPECT_TRUE(same_bits(a.keys, b.keys, layer.head_dim())) << "keys in the cache";
   EXPECT_TRUE(same_bits(a.values, b.values, layer.v_head_dim())) << "values in the cache";
+}
+
+/// Key flags [sequences, keys] for KeyPadding, which borrows them.
+class Flags {
+ public:
+  Flags(Index sequences, Index keys, bool value = true) : sequences_(sequences), keys_(keys), flags_(std::make_unique<bool[]>(at(sequences * keys))) {
+    std::fill_n(flags_.get(), sequences * keys, value);
+  }
+  bool& operator()(Index sequence, Index key) { return flags_[at(sequence * keys_ + key)]; }
+  bool operator()(Index sequence, Index key) const { return flags_[at(sequence * keys_ + key)]; }
+  ls::KeyPadding mask() const { return ls::KeyPadding(ls::View<const bool, 2>::contiguous(flags_.get(), {sequences_, keys_})); }
+
+ private:
+  Index sequences_, keys_;
+  std::unique_ptr<bool[]> flags_;
+};
+
+/// The largest absolute difference; NaN where there is one, infinity for different sizes. Equal infinities do not differ.
+template <class A, class B>
+double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    const double difference = x == y ? 0 : std::abs(x - y);
+    largest = difference <= largest ? largest : difference;
+  }
+  return largest;
 }
 
 /// Writes `garbage` into every slot of a cache that holds no stored number: places from length() on and the layout's gaps.

@@ -33,9 +33,11 @@ class Workspace {
     raise_unless_ok(check(bytes));
     used_ = 0;
     if (fixed_ || size_ >= bytes + alignment) return;
+    // Half as much again as before at least: what a decode needs grows with its cache, a little at a time.
+    const Index grown = size_ + size_ / 2, size = bytes + alignment > grown ? bytes + alignment : grown;
     release();
-    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes + alignment)));
-    size_ = bytes + alignment;
+    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(size)));
+    size_ = size;
   }
   /// The next n elements, on a 64-byte boundary. Precondition: reserved.
   template <class T>

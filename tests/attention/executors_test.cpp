@@ -30,8 +30,9 @@ class Executors : public ::testing::Test {
   template <class... Policies>
   using LayerOn = ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel, Policies...>;
 
+  ls::RopeTable<float> table = rope<float>(shape.head_dim, 290);
   std::vector<float> x = numbers<float>(290 * shape.hidden, 71);
-  LayerOn<> serial = make_layer<LayerOn<>>(shape);
+  LayerOn<> serial = make_layer<LayerOn<>>(shape, table);
   Outcome<LayerOn<>> expected = run(serial, x, {290});
 
   template <class Layer>
@@ -47,22 +48,22 @@ TYPED_TEST(Executors, OfTheCallerMayRunTasksInAnyOrder) {
   for (const auto& [order, threads] : {Pool{TaskOrder::forward, 3}, {TaskOrder::reverse, 3}, {TaskOrder::shuffled, 3}, {TaskOrder::threads, 1}, {TaskOrder::threads, 2}, {TaskOrder::threads, 7}}) {
     SCOPED_TRACE("order " + std::to_string(static_cast<int>(order)) + ", threads " + std::to_string(threads));
     TestPool pool{order};
-    this->expect_same_bits(make_layer<Layer>(shape, pool.hook(threads)));
+    this->expect_same_bits(make_layer<Layer>(shape, this->table, pool.hook(threads)));
     EXPECT_EQ(pool.calls > 0, threads > 1);
   }
-  this->expect_same_bits(make_layer<Layer>(shape));
+  this->expect_same_bits(make_layer<Layer>(shape, this->table));
 }
 
 TYPED_TEST(Executors, OfAUserNeedOnlyOfferTheConcept) {
   using Layer = typename TestFixture::template LayerOn<ThreadEach>;
-  for (const Index threads : {1, 2, 5}) this->expect_same_bits(make_layer<Layer>(shape, ThreadEach(threads)));
+  for (const Index threads : {1, 2, 5}) this->expect_same_bits(make_layer<Layer>(shape, this->table, ThreadEach(threads)));
 }
 
 TYPED_TEST(Executors, MayServeABatch) {
   using Layer = typename TestFixture::template LayerOn<ls::Hook>;
   const Index batch = 4, q_len = 9, each = q_len * shape.hidden;
   TestPool pool{TaskOrder::threads};
-  const auto layer = make_layer<Layer>(shape, pool.hook(3));
+  const auto layer = make_layer<Layer>(shape, this->table, pool.hook(3));
   std::vector<float> y(at(batch * each));
   layer.forward(ls::View<const float, 3>::contiguous(this->x.data(), {batch, q_len, shape.hidden}), ls::View<float, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}));
   for (Index b = 0; b < batch; ++b) {

@@ -21,7 +21,8 @@ class Groups : public ::testing::Test {
     expect_same_outputs(layer, one_pass, full(layer, x));
   }
 };
-TYPED_TEST_SUITE(Groups, AllCases, CaseName);
+using Cases = Cross<Kernels, List<double, Eigen::bfloat16>>;
+TYPED_TEST_SUITE(Groups, Cases, CaseName);
 
 TYPED_TEST(Groups, OfEverySizeKeepTheBits) {
   for (const auto& [heads, kv_heads] : {std::pair<Index, Index>{1, 1}, {4, 4}, {4, 2}, {6, 2}, {7, 1}, {14, 2}, {16, 2}, {5, 1}})

@@ -19,15 +19,16 @@ TYPED_TEST_SUITE(OnThreadPool, FloatCases, CaseName);
 TYPED_TEST(OnThreadPool, OfAnySizeTheBitsAreThoseOfTheSerialRun) {
   const Shape shape{.hidden = 70, .heads = 6, .kv_heads = 2, .head_dim = 8};
   const auto x = numbers<float>(290 * shape.hidden, 72);
-  const auto serial = make_layer<typename TestFixture::Serial>(shape);
+  const auto table = rope<float>(shape.head_dim, 290);
+  const auto serial = make_layer<typename TestFixture::Serial>(shape, table);
   const auto expected = run(serial, x, {290});
   for (const int threads : {1, 2, 3, 7}) {
     SCOPED_TRACE(threads);
     Eigen::ThreadPool pool(threads);
-    const auto layer = make_layer<typename TestFixture::Pooled>(shape, pool);
+    const auto layer = make_layer<typename TestFixture::Pooled>(shape, table, pool);
     for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}}) expect_same_outcome(serial, expected, run(layer, x, plan));
   }
-  expect_same_outcome(serial, expected, run(make_layer<typename TestFixture::Pooled>(shape), x, {290}));
+  expect_same_outcome(serial, expected, run(make_layer<typename TestFixture::Pooled>(shape, table), x, {290}));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ class Views : public ::testing::Test {
   using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using ColumnMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-  Layer layer = make_layer<Layer>({.hidden = hidden, .heads = 4, .kv_heads = 2, .head_dim = 6});
+  Layer layer = make_layer<Layer>({.hidden = hidden, .heads = 4, .kv_heads = 2, .head_dim = 6}, rope<ls::compute_t<T>>(6, tokens));
   std::vector<T> x = numbers<T>(tokens * hidden, 51);
   std::vector<T> y = full(layer, x).y;
 
