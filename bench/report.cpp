@@ -17,6 +17,8 @@ namespace {
 // A quick report ends within 45 seconds; the rest is for the last workload's set-up and overrun.
 constexpr double quick_seconds = 38;
 constexpr std::size_t enough_kept_quick = 11, enough_kept = 31;
+// Slow readings may double a line's time to get this many repetitions; fewest_taken are made whatever the time.
+constexpr std::size_t few_taken = 8, fewest_taken = 3;
 constexpr double most_seconds_quick = 1.2, most_seconds = 10;
 
 std::string percent(double share) {
@@ -62,7 +64,11 @@ void Report::compare(const Entry& entry, Gauge work, const std::vector<Limit>& l
       if (r.kept() < (options_.quick ? enough_kept_quick : enough_kept)) return false;
     return true;
   };
-  while (!enough() && (now() < end || ratios[0].taken() < 3)) {
+  const auto patience = [&] {
+    if (now() < end) return true;
+    return ratios[0].taken() < (now() < end + until_ ? few_taken : fewest_taken);
+  };
+  while (!enough() && patience()) {
     const double rate = work.read();
     for (std::size_t l = 0; l < used.size(); ++l) {
       const double after = used[l]->gauge->read();
@@ -80,7 +86,7 @@ void Report::absolute(const Entry& entry, Gauge& gauge, const std::function<doub
   double before = gauge.read();
   const double end = now() + until_ / 2;
   while (readings.kept() < (options_.quick ? enough_kept_quick : enough_kept) &&
-         (now() < end || readings.taken() < 3)) {
+         (now() < end || readings.taken() < fewest_taken)) {
     const double after = gauge.read();
     const Around both{before, after};
     readings.add(value(both.mean()), both.steady());
