@@ -34,7 +34,8 @@ struct TiledScratch {
     KeyRange range;
     SoftmaxState<C> split;
     SoftmaxState<C> total;
-    bool seen = false;  // in this split
+    bool seen = false;    // something in this split: split_sum holds numbers
+    bool folded = false;  // some split: row_sum holds numbers
   } * row;
 
   // Strides that are a multiple of the page size would put all rows of a tile into the same few cache sets.
@@ -56,6 +57,7 @@ struct RowInBlock {
   Index first = 0, last = 0;  // the visible keys, counted in the block, or the range around them
   bool takes_part = false;
   bool listed = false;  // visible keys are not one range, or dropout chooses among them
+  bool first_block = false;  // of the split: the sum so far is +0
   C alpha = 0;
 };
 

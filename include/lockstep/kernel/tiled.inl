@@ -8,23 +8,43 @@ inline constexpr int tile_lines = static_cast<int>(R > Simd<C>::rows ? (Simd<C>:
 template <class S>
 inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * (sizeof(S) == 2 ? 2 : 1);
 
-/// Logits of R rows and key tiles [first_tile, last_tile) of a block: rule 2. May compute more keys than asked for, never beyond the block.
-/// Few rows wait for memory, not for arithmetic: they request `ahead` meanwhile.
+/// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the second-level cache.
+template <int N, bool Few, class S, class Places>
+[[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
+  if constexpr (Few)
+    ahead.request<N * static_cast<int>(line_bytes<S>) / 64>();
+  else
+    fetch_lines<N>(lines, places, k);
+}
+
+/// Logits of R rows and key tiles [first, first + N) of a block: rule 2. Few rows wait for memory, not for arithmetic: they request
+/// `ahead` meanwhile.
+template <class C, class S, int R, int N, bool Few>
+[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const S* keys, Index head_dim, C* score, Ahead& ahead) noexcept {
+  RegisterTile<C, R, N> tile;
+  tile.clear();
+  const LinePlaces<N, lanes> tiles{BlockLayout<S>::key_tile(head_dim)};
+  reduce(tile, query, q_stride, keys, tiles, 0, head_dim, [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
+  unroll<R>([&](auto r) __attribute__((always_inline)) {
+    unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) { Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, tile.sum[r][v]); });
+  });
+}
+
+/// The same for key tiles [first, last). A narrower tile at the end computes few keys beyond the last one seen.
 template <class C, class S, int R, bool Few>
-[[gnu::noinline]] void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first_tile, Index last_tile, C* score, Ahead ahead) noexcept {
-  constexpr int lines = tile_lines<C, R>;
+inline void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
+  constexpr int most = tile_lines<C, R>;
   const Index key_tile = BlockLayout<S>::key_tile(head_dim);
-  for (Index t = first_tile; t < last_tile; t += lines) {
-    const Index tile = t + lines <= block_keys / lanes ? t : block_keys / lanes - lines;
-    RegisterTile<C, R, lines> sum;
-    sum.clear();
-    reduce(sum, query, q_stride, keys + tile * key_tile, LinePlaces<lines, lanes>{key_tile}, 0, head_dim, [&]() __attribute__((always_inline)) {
-      if constexpr (Few) ahead.request<lines * static_cast<int>(line_bytes<S>) / 64>();
-    });
-    unroll<R>([&](auto r) __attribute__((always_inline)) {
-      unroll<sum.vectors>([&](auto v) __attribute__((always_inline)) { Simd<C>::store(score + r * TiledScratch<C>::score_stride + tile * lanes + v * Simd<C>::width, sum.sum[r][v]); });
-    });
-  }
+  Index t = first;
+  const auto take = [&]<int N>() __attribute__((always_inline)) {
+    score_lines<C, S, R, N, Few>(query, q_stride, keys + t * key_tile, head_dim, score + t * lanes, ahead);
+    t += N;
+  };
+  while (t + most <= last) take.template operator()<most>();
+  if constexpr (most > 2 && !Few)
+    if (last - t == 2) take.template operator()<2>();
+  if constexpr (most > 1)
+    while (t < last) take.template operator()<1>();
 }
 
 /// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
@@ -55,9 +75,8 @@ template <class C, class S, int R, int N, bool Few>
     }
   };
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
-  reduce(tile, weight, TiledScratch<C>::score_stride, values, slabs, common_first, common_last, [&]() __attribute__((always_inline)) {
-    if constexpr (Few) ahead.request<N * static_cast<int>(line_bytes<S>) / 64>();
-  });
+  reduce(tile, weight, TiledScratch<C>::score_stride, values, slabs, common_first, common_last,
+         [&](Index k) __attribute__((always_inline)) { request<N, Few>(values, slabs, k, ahead); });
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
 
   unroll<R>([&](auto r) __attribute__((always_inline)) {
@@ -65,14 +84,14 @@ template <class C, class S, int R, int N, bool Few>
     const Reg alpha = Simd<C>::broadcast(rows[r].alpha);
     unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
       C* o = sum + r * o_stride + v * Simd<C>::width;
-      Simd<C>::store(o, Simd<C>::fma(Simd<C>::load(o), alpha, tile.sum[r][v]));
+      Simd<C>::store(o, Simd<C>::fma(rows[r].first_block ? Simd<C>::zero() : Simd<C>::load(o), alpha, tile.sum[r][v]));
     });
   });
 }
 
 /// The same for one row whose keys are listed.
 template <class C, class S>
-[[gnu::noinline]] void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, C alpha, Index value_lines, C* sum) noexcept {
+[[gnu::noinline]] void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
   using Line = Lines<C, S, 1>;
   using Reg = typename Simd<C>::Reg;
   for (Index l = 0; l < value_lines; ++l) {
@@ -85,7 +104,7 @@ template <class C, class S>
     }
     unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
       C* o = sum + l * lanes + v * Simd<C>::width;
-      Simd<C>::store(o, Simd<C>::fma(Simd<C>::load(o), Simd<C>::broadcast(alpha), tile.sum[0][v]));
+      Simd<C>::store(o, Simd<C>::fma(row.first_block ? Simd<C>::zero() : Simd<C>::load(o), Simd<C>::broadcast(row.alpha), tile.sum[0][v]));
     });
   }
 }
@@ -214,10 +233,11 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     C* score = scratch.score + r * TiledScratch<C>::score_stride;
     const Index count = prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed);
     if (!in_block[r].takes_part) continue;
+    in_block[r].first_block = !row.seen;
     row.seen = true;
     softmax_step<C>(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split, in_block[r].alpha);
     if (in_block[r].listed)
-      weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r].alpha, value_lines, sum + r * scratch.o_stride);
+      weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r], value_lines, sum + r * scratch.o_stride);
     else
       together = true;
   }
@@ -233,8 +253,9 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
   using V = Simd<C>;
   const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
   KeyRange seen{std::numeric_limits<Index>::max(), 0};
+  Index i = part.first / part.group, in_group = part.first % part.group;
   for (Index r = 0; r < part.rows; ++r) {
-    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+    const Index head = part.heads[in_group];
     auto& row = *new (scratch.row + r) typename TiledScratch<C>::Row{};
     row.q = call.row(i, head);
     row.range = rules.range(row.q, call.kv_len);
@@ -247,7 +268,10 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     if (call.query.stride[2] == 1)
       for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width) V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
     for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
-    for (Index v = 0; v < scratch.o_stride; v += V::width) V::store(scratch.row_sum + r * scratch.o_stride + v, V::zero());
+    if (++in_group == part.group) {
+      in_group = 0;
+      ++i;
+    }
   }
   // The rest of the last tile: computed along, used nowhere.
   const Index filled = round_up(part.rows, tile_height<C>(part.rows));
@@ -272,7 +296,6 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
   for (Index r = 0; r < part.rows; ++r) {
     scratch.row[r].split = {};
     scratch.row[r].seen = false;
-    for (Index v = 0; v < scratch.o_stride; v += Simd<C>::width) Simd<C>::store(scratch.split_sum + r * scratch.o_stride + v, Simd<C>::zero());
   }
   const Index height = tile_height<C>(part.rows);
   for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
@@ -285,11 +308,13 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
 
 /// A row's split joins the row: rule 5.
 template <class C>
-inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, SoftmaxState<C>& total, C* row_sum, Index width) noexcept {
+inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typename TiledScratch<C>::Row& row, C* row_sum, Index width) noexcept {
   using V = Simd<C>;
-  const auto fold = total.join_split(split);
+  const auto fold = row.total.join_split(split);
   const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
-  for (Index d = 0; d < width; d += V::width) V::store(row_sum + d, V::fma(V::load(row_sum + d), a, V::mul(w, V::load(split_sum + d))));
+  for (Index d = 0; d < width; d += V::width)
+    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, V::mul(w, V::load(split_sum + d))));
+  row.folded = true;
 }
 
 /// Context and log-sum-exp of all rows of the scratch: rule 5.
@@ -297,24 +322,29 @@ template <class C, class Cache, class Rules>
 inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
   using V = Simd<C>;
   const C factor = static_cast<C>(rules.dropout.bind(call.stream).factor());
+  Index i = part.first / part.group, in_group = part.first % part.group;
   for (Index r = 0; r < part.rows; ++r) {
-    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
-    const SoftmaxState<C>& total = scratch.row[r].total;
+    const Index head = part.heads[in_group];
+    const auto& row = scratch.row[r];
     C* sum = scratch.row_sum + r * scratch.o_stride;
-    const auto l = V::broadcast(total.l);
+    C* to = &call.context(i, head, 0);
+    const auto l = V::broadcast(row.total.l);
     for (Index d = 0; d < rules.v_head_dim; d += V::width) {
-      const auto o = V::load(sum + d);
-      auto out = V::canonical(total.l == 0 ? V::zero_unless_nan(o) : V::div(o, l));
+      const auto o = row.folded ? V::load(sum + d) : V::zero();
+      auto out = V::canonical(row.total.l == 0 ? V::zero_unless_nan(o) : V::div(o, l));
       if (rules.training) out = V::canonical(V::mul(out, V::broadcast(factor)));
+      if (call.context.stride[2] == 1 && d + V::width <= rules.v_head_dim) {
+        V::store(to + d, out);
+        continue;
+      }
       V::store(sum + d, out);
+      for (Index e = d; e < d + V::width && e < rules.v_head_dim; ++e) to[e * call.context.stride[2]] = sum[e];
     }
-    if (call.context.stride[2] == 1) {
-      C* to = &call.context(i, head, 0);
-      std::memcpy(to, sum, static_cast<std::size_t>(rules.v_head_dim) * sizeof(C));
-    } else {
-      for (Index d = 0; d < rules.v_head_dim; ++d) call.context(i, head, d) = sum[d];
+    if (call.lse.present()) call.lse(head, i) = log_sum_exp(row.total);
+    if (++in_group == part.group) {
+      in_group = 0;
+      ++i;
     }
-    if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
   }
 }
 
@@ -356,7 +386,7 @@ template <class C, class Cache, class Rules>
     run_split(call, rules, part, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
     for (Index r = 0; r < part.rows; ++r)
       if (scratch.row[r].seen)
-        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r].total, scratch.row_sum + r * scratch.o_stride, scratch.o_stride);
+        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r], scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
   }
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
@@ -371,7 +401,8 @@ template <class C, class Cache, class Rules>
   if (!keys.empty()) run_split(call, rules, part, keys, scratch);
   for (Index r = 0; r < part.rows; ++r) {
     state[r] = {scratch.row[r].split, scratch.row[r].seen};
-    if (state[r].seen) std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride, static_cast<std::size_t>(scratch.o_stride) * sizeof(C));
+    if (state[r].seen)
+      std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride, static_cast<std::size_t>(round_up(rules.v_head_dim, lanes)) * sizeof(C));
   }
 }
 
@@ -383,7 +414,7 @@ template <class C, class Cache, class Rules>
   for (Index s = 0; s < splits; ++s)
     for (Index r = 0; r < part.rows; ++r)
       if (const Index at = s * part.rows + r; state[at].seen)
-        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r].total, scratch.row_sum + r * scratch.o_stride, scratch.o_stride);
+        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r], scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
 }

@@ -23,7 +23,7 @@ template <class C, class S, int R, int P>
       total.clear();
       const Index steps = in - first < projection_block ? in - first : projection_block;
       reduce(total, x + first, x_stride, weights + (first / projection_block) * block_stride + line * lanes * pair,
-             LinePlaces<group, panel>{lanes * pair, panel_stride}, 0, steps, [] {});
+             LinePlaces<group, panel>{lanes * pair, panel_stride}, 0, steps, [](Index) {});
       if (first == 0)
         for_each_sum([](C* at, auto sum, const C*) __attribute__((always_inline)) { V::store(at, sum); });
       else

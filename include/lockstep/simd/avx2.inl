@@ -15,6 +15,7 @@ struct Simd<float> {
   static Reg load(const float* p) noexcept { return _mm256_loadu_ps(p); }
   static void store(float* p, Reg x) noexcept { _mm256_storeu_ps(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm256_fmadd_ps(a, b, c); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return _mm256_fmsub_ps(a, b, c); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm256_mul_ps(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(_mm256_add_ps(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm256_sub_ps(a, b)); }
@@ -74,6 +75,7 @@ struct Simd<double> {
   static Reg load(const double* p) noexcept { return _mm256_loadu_pd(p); }
   static void store(double* p, Reg x) noexcept { _mm256_storeu_pd(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm256_fmadd_pd(a, b, c); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return _mm256_fmsub_pd(a, b, c); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm256_mul_pd(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(_mm256_add_pd(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm256_sub_pd(a, b)); }

@@ -17,6 +17,7 @@ struct Simd<float> {
   static Reg load(const float* p) noexcept { return _mm512_loadu_ps(p); }
   static void store(float* p, Reg x) noexcept { _mm512_storeu_ps(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm512_fmadd_ps(a, b, c); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return _mm512_fmsub_ps(a, b, c); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm512_mul_ps(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(_mm512_add_ps(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_ps(a, b)); }
@@ -70,6 +71,7 @@ struct Simd<double> {
   static Reg load(const double* p) noexcept { return _mm512_loadu_pd(p); }
   static void store(double* p, Reg x) noexcept { _mm512_storeu_pd(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return _mm512_fmadd_pd(a, b, c); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return _mm512_fmsub_pd(a, b, c); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(_mm512_mul_pd(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(_mm512_add_pd(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_pd(a, b)); }

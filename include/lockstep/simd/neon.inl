@@ -15,6 +15,7 @@ struct Simd<float> {
   static Reg load(const float* p) noexcept { return vld1q_f32(p); }
   static void store(float* p, Reg x) noexcept { vst1q_f32(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return vfmaq_f32(c, a, b); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return vfmaq_f32(vnegq_f32(c), a, b); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(vmulq_f32(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(vaddq_f32(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(vsubq_f32(a, b)); }
@@ -62,6 +63,7 @@ struct Simd<double> {
   static Reg load(const double* p) noexcept { return vld1q_f64(p); }
   static void store(double* p, Reg x) noexcept { vst1q_f64(p, x); }
   static Reg fma(Reg a, Reg b, Reg c) noexcept { return vfmaq_f64(c, a, b); }
+  static Reg fms(Reg a, Reg b, Reg c) noexcept { return vfmaq_f64(vnegq_f64(c), a, b); }
   static Reg mul(Reg a, Reg b) noexcept { return opaque(vmulq_f64(a, b)); }
   static Reg add(Reg a, Reg b) noexcept { return opaque(vaddq_f64(a, b)); }
   static Reg sub(Reg a, Reg b) noexcept { return opaque(vsubq_f64(a, b)); }

@@ -29,6 +29,10 @@ struct Simd {
   static Reg fma(Reg a, Reg b, Reg c) noexcept {
     return each([&](Index i) { return lockstep::fma(a.lane[i], b.lane[i], c.lane[i]); });
   }
+  /// a b - c with one rounding.
+  static Reg fms(Reg a, Reg b, Reg c) noexcept {
+    return each([&](Index i) { return lockstep::fma(a.lane[i], b.lane[i], -c.lane[i]); });
+  }
   static Reg mul(Reg a, Reg b) noexcept {
     return each([&](Index i) { return rounded(a.lane[i] * b.lane[i]); });
   }

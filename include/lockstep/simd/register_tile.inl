@@ -74,7 +74,7 @@ struct Lines {
 };
 
 /// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile holds.
-/// Calls each_load() beside every load of lines.
+/// Calls each_load(k) beside every load of lines.
 template <class S, class C, int R, int N, class Places, class EachLoad>
 [[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Places places, Index first, Index last,
                                           EachLoad&& each_load) noexcept {
@@ -91,7 +91,7 @@ template <class S, class C, int R, int N, class Places, class EachLoad>
     for (; k + 2 <= last; k += 2) {
       Reg even[Line::vectors], odd[Line::vectors];
       Line::load_pair(b, places, k, even, odd);
-      each_load();
+      each_load(k);
       tile.step(a + k, a_stride, even);
       tile.step(a + k + 1, a_stride, odd);
     }
@@ -99,7 +99,7 @@ template <class S, class C, int R, int N, class Places, class EachLoad>
   for (; k < last; ++k) {
     Reg line[Line::vectors];
     Line::load(b, places, k, line);
-    each_load();
+    each_load(k);
     tile.step(a + k, a_stride, line);
   }
 }
@@ -142,6 +142,14 @@ struct Ahead {
   }
 };
 
+/// Asks for the lines of a later step, so that they come from the second-level cache into the first in time. Prefill with full register
+/// tiles on Emerald Rapids: no more than 2 % where the core is alone, up to 6 % where its neighbours are busy; 16 steps gave as much.
+template <int N, class S, class Places>
+[[gnu::always_inline]] inline void fetch_lines(const S* b, Places places, Index k) noexcept {
+  constexpr Index steps_ahead = 8;
+  unroll<N>([&](auto l) __attribute__((always_inline)) { __builtin_prefetch(b + places(l) + (k + steps_ahead) * Places::step, 0, 3); });
+}
+
 /// E(x) on a vector: the same steps as exp_nonpositive().
 template <class C>
 [[gnu::always_inline]] inline typename Simd<C>::Reg exp_nonpositive(typename Simd<C>::Reg x) noexcept {
@@ -149,7 +157,7 @@ template <class C>
   using V = Simd<C>;
   const auto log2e = V::broadcast(K::log2e);
   const auto n = V::round(V::mul(x, log2e));
-  const auto r = V::fma(x, log2e, V::sub(V::zero(), n));
+  const auto r = V::fms(x, log2e, n);
   auto p = V::broadcast(K::coefficient[K::degree]);
   unroll<K::degree>([&](auto i) __attribute__((always_inline)) { p = V::fma(p, r, V::broadcast(K::coefficient[K::degree - 1 - i])); });
   return V::scale_by_power(p, n);
