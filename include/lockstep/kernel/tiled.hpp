@@ -26,7 +26,7 @@ struct TiledScratch {
   C* split_sum;           // [row_block, o_stride] o
   C* row_sum;             // [row_block, o_stride] O
   C* score;               // [most_tile_rows, score_stride] logits of a block, then its weights
-  std::uint16_t* listed;  // [256] keys of a block that a row sees, where they are not one range
+  std::uint16_t* listed;  // [most_tile_rows, 256] keys of a block that a row sees, where they are not one range
   Index q_stride;
   Index o_stride;
   struct Row {
@@ -189,7 +189,7 @@ struct Tiled {
   static constexpr Index scratch_bytes(Index rows, Index head_dim, Index v_head_dim) noexcept {
     using Scratch = TiledScratch<C>;
     return Workspace::bytes_for<C>(rows * Scratch::padded(head_dim)) + 2 * Workspace::bytes_for<C>(rows * Scratch::padded(v_head_dim)) +
-           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) + Workspace::bytes_for<std::uint16_t>(block_keys) +
+           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) + Workspace::bytes_for<std::uint16_t>(Scratch::most_tile_rows * block_keys) +
            Workspace::bytes_for<typename Scratch::Row>(rows);
   }
   template <class C>
@@ -232,7 +232,7 @@ struct Tiled {
       scratch.split_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
       scratch.row_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
       scratch.score = workspace.take<C>(Scratch::most_tile_rows * Scratch::score_stride);
-      scratch.listed = workspace.take<std::uint16_t>(block_keys);
+      scratch.listed = workspace.take<std::uint16_t>(Scratch::most_tile_rows * block_keys);
       scratch.row = workspace.take<typename Scratch::Row>(plan.task_rows);
     }
     const Index tasks = plan.first_task[calls.size()];

@@ -121,26 +121,36 @@ template <class C, class S, int R, bool Few>
   if constexpr (most > 1) take.template operator()<1>();
 }
 
-/// Softmax step of one row over the lines around its visible keys, hidden ones at -inf: weights in place, their sum, the new maximum.
+/// The larger of m and the logits on lines [first_line, last_line), hidden ones being -inf.
 template <class C>
-[[gnu::noinline]] inline void softmax_step(C* score, Index first_line, Index last_line, SoftmaxState<C>& state, C& alpha) noexcept {
+[[gnu::always_inline]] inline C row_maximum(const C* score, Index first_line, Index last_line, C m) noexcept {
   using V = Simd<C>;
-  using Reg = typename V::Reg;
-  constexpr int vectors = per_line<C>;
-  Reg most = V::broadcast(state.m);
-  for (Index at = first_line * lanes; at < last_line * lanes; at += V::width) most = V::larger(most, V::load(score + at));
-  const C m = V::fold_larger(most);
-  const Reg anchor = V::broadcast(SoftmaxState<C>::anchor(m));
-  Reg sum[vectors];
-  unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });
+  // Two chains: one would wait for each comparison before the next.
+  auto even = V::broadcast(m), odd = even;
+  Index at = first_line * lanes;
+  for (; at + 2 * V::width <= last_line * lanes; at += 2 * V::width) {
+    even = V::larger(even, V::load(score + at));
+    odd = V::larger(odd, V::load(score + at + V::width));
+  }
+  if (at < last_line * lanes) even = V::larger(even, V::load(score + at));
+  return V::fold_larger(V::larger(even, odd));
+}
+
+/// Weights E(s - m) in place on lines [first_line, last_line), and their sum.
+template <class C>
+[[gnu::noinline]] C row_weights(C* score, Index first_line, Index last_line, C m) noexcept {
+  using V = Simd<C>;
+  const auto anchor = V::broadcast(SoftmaxState<C>::anchor(m));
+  typename V::Reg sum[per_line<C>];
+  unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });
   for (Index line = first_line; line < last_line; ++line)
-    unroll<vectors>([&](auto v) __attribute__((always_inline)) {
+    unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) {
       C* s = score + line * lanes + v * V::width;
-      const Reg p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
+      const auto p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
       V::store(s, p);
       sum[v] = V::add(sum[v], p);
     });
-  alpha = state.join_block(m, V::fold_sum(sum));
+  return V::fold_sum(sum);
 }
 
 /// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one range.
@@ -225,19 +235,27 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
                              Few ? values_ahead(block.values, value_lines, first_tile, last_tile) : Ahead{});
   });
 
+  // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
+  C m[TiledScratch<C>::most_tile_rows];
+  Index listed_keys[TiledScratch<C>::most_tile_rows];
+  for (Index r = 0; r < rows; ++r) {
+    if (visibility[r] == Visibility::none) continue;
+    const auto& row = scratch.row[first_row + r];
+    C* score = scratch.score + r * TiledScratch<C>::score_stride;
+    listed_keys[r] = prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed + r * block_keys);
+    if (in_block[r].takes_part) m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
+  }
   C* sum = scratch.split_sum + first_row * scratch.o_stride;
   bool together = false;
   for (Index r = 0; r < rows; ++r) {
-    if (visibility[r] == Visibility::none) continue;
+    if (!in_block[r].takes_part) continue;
     auto& row = scratch.row[first_row + r];
     C* score = scratch.score + r * TiledScratch<C>::score_stride;
-    const Index count = prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed);
-    if (!in_block[r].takes_part) continue;
     in_block[r].first_block = !row.seen;
     row.seen = true;
-    softmax_step<C>(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split, in_block[r].alpha);
+    in_block[r].alpha = row.split.join_block(m[r], row_weights(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
     if (in_block[r].listed)
-      weigh_listed<C, S>(score, block.values, scratch.listed, count, in_block[r], value_lines, sum + r * scratch.o_stride);
+      weigh_listed<C, S>(score, block.values, scratch.listed + r * block_keys, listed_keys[r], in_block[r], value_lines, sum + r * scratch.o_stride);
     else
       together = true;
   }
