@@ -1,4 +1,4 @@
-// What tests of layers and of attend() share: seeded numbers, runs under a chunk plan, comparison by bits, kernels to go through.
+// What tests of layers and of attend() share: seeded numbers, runs under a chunk plan, comparison by bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,6 +18,7 @@
 
 #include <lockstep/lockstep.hpp>
 
+#include "kernels.hpp"
 #include "reference.hpp"
 
 namespace fixture {
@@ -25,60 +26,6 @@ namespace fixture {
 namespace ls = lockstep;
 using ls::Index;
 using reference::at;
-
-template <class... Ts>
-struct List {};
-
-/// The kernels that go through every suite of these folders: one more is added here. A kernel with Specification's bits is in the list of
-/// attend/contract_kernels.hpp besides, which is enough to give it all that is shown of Specification.
-using Kernels = List<ls::Specification, ls::Materialized>;
-using Elements = List<float, double, Eigen::half, Eigen::bfloat16>;
-
-template <class K, class T>
-struct Case {
-  using Kernel = K;
-  using Element = T;
-};
-
-template <class T>
-std::string element_name() {
-  if constexpr (std::is_same_v<T, float>) return "Float";
-  else if constexpr (std::is_same_v<T, double>) return "Double";
-  else if constexpr (std::is_same_v<T, Eigen::half>) return "Half";
-  else return "Bfloat16";
-}
-struct CaseName {
-  template <class U>
-  static std::string GetName(int) {
-    return U::Kernel::name + element_name<typename U::Element>();
-  }
-};
-
-namespace detail {
-template <class... Lists>
-struct Join {
-  using type = ::testing::Types<>;
-};
-template <class... As>
-struct Join<List<As...>> {
-  using type = ::testing::Types<As...>;
-};
-template <class... As, class... Bs, class... Rest>
-struct Join<List<As...>, List<Bs...>, Rest...> : Join<List<As..., Bs...>, Rest...> {};
-template <class Ks, class Ts>
-struct Cross;
-template <class... Ks, class... Ts>
-struct Cross<List<Ks...>, List<Ts...>> {
-  template <class K>
-  using Row = List<Case<K, Ts>...>;
-  using type = typename Join<Row<Ks>...>::type;
-};
-}  // namespace detail
-
-/// The kernels of a list with each element type of another, for a typed suite.
-template <class Ks, class Ts>
-using Cross = typename detail::Cross<Ks, Ts>::type;
-using FloatCases = Cross<Kernels, List<float>>;
 
 /// splitmix64: the same numbers everywhere.
 class Random {
@@ -143,8 +90,10 @@ template <class T>
     if (i / width != last_row) ++rows;
     last_row = i / width;
   }
-  return ::testing::AssertionFailure() << rows << " of " << static_cast<Index>(a.size()) / width << " rows differ, first row " << first / width << " at " << first % width
-                                       << ": " << static_cast<double>(a[at(first)]) << " against " << static_cast<double>(b[at(first)]);
+  return ::testing::AssertionFailure() << rows << " of " << static_cast<Index>(a.size()) / width
+                                       << " rows differ, first row " << first / width << " at " << first % width << ": "
+                                       << static_cast<double>(a[at(first)]) << " against "
+                                       << static_cast<double>(b[at(first)]);
 }
 template <class T>
 std::vector<T> part(const std::vector<T>& all, Index first, Index n) {
@@ -186,7 +135,8 @@ struct Weights {
   ls::LayerWeights<T> views() const {
     using Matrix = ls::View<const T, 2>;
     using Vector = ls::View<const T, 1>;
-    const Index q = shape.heads * shape.head_dim, k = shape.kv_heads * shape.head_dim, v = shape.kv_heads * shape.value_dim();
+    const Index q = shape.heads * shape.head_dim, k = shape.kv_heads * shape.head_dim,
+                v = shape.kv_heads * shape.value_dim();
     return {.query = Matrix::contiguous(query.data(), {q, shape.hidden}),
             .key = Matrix::contiguous(key.data(), {k, shape.hidden}),
             .value = Matrix::contiguous(value.data(), {v, shape.hidden}),
@@ -214,7 +164,9 @@ struct Weights {
   }
 
  private:
-  static std::vector<T> matrix(Index out, Index in, std::uint64_t seed) { return numbers<T>(out * in, seed, 3 / std::sqrt(static_cast<double>(in))); }
+  static std::vector<T> matrix(Index out, Index in, std::uint64_t seed) {
+    return numbers<T>(out * in, seed, 3 / std::sqrt(static_cast<double>(in)));
+  }
 };
 
 /// A layer on seeded weights.
@@ -263,8 +215,8 @@ inline std::string plan_name(const std::vector<Index>& plan) {
 /// What a sequence leaves: outputs, log-sum-exp and cache content.
 template <class Layer>
 struct Outcome {
-  std::vector<typename Layer::Scalar> y;          // [tokens, hidden]
-  std::vector<typename Layer::Compute> lse;       // [heads, tokens]
+  std::vector<typename Layer::Scalar> y;                     // [tokens, hidden]
+  std::vector<typename Layer::Compute> lse;                  // [heads, tokens]
   std::vector<typename Layer::Cache::Storage> keys, values;  // [kv_heads, tokens, dim]
 };
 
@@ -275,12 +227,15 @@ void export_cache(const typename Layer::Cache& cache, Outcome<Layer>& run) {
   run.keys.resize(at(shape.kv_heads * cache.length() * shape.head_dim));
   run.values.resize(at(shape.kv_heads * cache.length() * shape.v_head_dim));
   cache.export_keys(ls::View<S, 3>::contiguous(run.keys.data(), {shape.kv_heads, cache.length(), shape.head_dim}));
-  cache.export_values(ls::View<S, 3>::contiguous(run.values.data(), {shape.kv_heads, cache.length(), shape.v_head_dim}));
+  cache.export_values(
+      ls::View<S, 3>::contiguous(run.values.data(), {shape.kv_heads, cache.length(), shape.v_head_dim}));
 }
 
-/// The sequence x [tokens, hidden] through a layer in the chunks of a plan. `before(cache)` is called before each chunk.
+/// The sequence x [tokens, hidden] through a layer in the chunks of a plan. `before(cache)` is called before each
+/// chunk.
 template <class Layer, class Before>
-Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>& x, const std::vector<Index>& plan, typename Layer::Options options, Before&& before) {
+Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>& x, const std::vector<Index>& plan,
+                   typename Layer::Options options, Before&& before) {
   using C = typename Layer::Compute;
   const Index hidden = layer.hidden(), tokens = static_cast<Index>(x.size()) / hidden;
   auto cache = layer.make_cache(tokens);
@@ -290,7 +245,8 @@ Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>
   Index first = 0;
   for (const Index rows : plan) {
     before(cache);
-    options.lse = ls::View<C, 3>(result.lse.data() + first, {1, layer.heads(), rows}, {layer.heads() * tokens, tokens, 1});
+    options.lse =
+        ls::View<C, 3>(result.lse.data() + first, {1, layer.heads(), rows}, {layer.heads() * tokens, tokens, 1});
     layer.forward(rows_of(x, first, rows, hidden), cache, rows_of(result.y, first, rows, hidden), options);
     first += rows;
   }
@@ -298,12 +254,14 @@ Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>
   return result;
 }
 template <class Layer>
-Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>& x, const std::vector<Index>& plan, typename Layer::Options options = {}) {
+Outcome<Layer> run(const Layer& layer, const std::vector<typename Layer::Scalar>& x, const std::vector<Index>& plan,
+                   typename Layer::Options options = {}) {
   return run(layer, x, plan, options, [](auto&) {});
 }
 /// The same without a cache; nothing is exported.
 template <class Layer>
-Outcome<Layer> full(const Layer& layer, const std::vector<typename Layer::Scalar>& x, typename Layer::Options options = {}) {
+Outcome<Layer> full(const Layer& layer, const std::vector<typename Layer::Scalar>& x,
+                    typename Layer::Options options = {}) {
   using C = typename Layer::Compute;
   const Index hidden = layer.hidden(), tokens = static_cast<Index>(x.size()) / hidden;
   Outcome<Layer> result;
@@ -330,19 +288,23 @@ void expect_same_outcome(const LayerA& layer, const Outcome<LayerA>& a, const Ou
 /// Key flags [sequences, keys] for KeyPadding, which borrows them.
 class Flags {
  public:
-  Flags(Index sequences, Index keys, bool value = true) : sequences_(sequences), keys_(keys), flags_(std::make_unique<bool[]>(at(sequences * keys))) {
+  Flags(Index sequences, Index keys, bool value = true)
+      : sequences_(sequences), keys_(keys), flags_(std::make_unique<bool[]>(at(sequences * keys))) {
     std::fill_n(flags_.get(), sequences * keys, value);
   }
   bool& operator()(Index sequence, Index key) { return flags_[at(sequence * keys_ + key)]; }
   bool operator()(Index sequence, Index key) const { return flags_[at(sequence * keys_ + key)]; }
-  ls::KeyPadding mask() const { return ls::KeyPadding(ls::View<const bool, 2>::contiguous(flags_.get(), {sequences_, keys_})); }
+  ls::KeyPadding mask() const {
+    return ls::KeyPadding(ls::View<const bool, 2>::contiguous(flags_.get(), {sequences_, keys_}));
+  }
 
  private:
   Index sequences_, keys_;
   std::unique_ptr<bool[]> flags_;
 };
 
-/// The largest absolute difference; NaN where there is one, infinity for different sizes. Equal infinities do not differ.
+/// The largest absolute difference; NaN where there is one, infinity for different sizes. Equal infinities do not
+/// differ.
 template <class A, class B>
 double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
@@ -355,7 +317,8 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   return largest;
 }
 
-/// Writes `garbage` into every slot of a cache that holds no stored number: places from length() on and the layout's gaps.
+/// Writes `garbage` into every slot of a cache that holds no stored number: places from length() on and the layout's
+/// gaps.
 template <class Cache>
 void poison(Cache& cache, typename Cache::Storage garbage) {
   using S = typename Cache::Storage;
@@ -363,7 +326,8 @@ void poison(Cache& cache, typename Cache::Storage garbage) {
   const ls::CacheShape shape = cache.shape();
   for (Index g = 0; g < shape.kv_heads; ++g)
     for (Index b = 0; b * ls::block_keys < cache.capacity(); ++b) {
-      std::vector<bool> key_used(at(Layout::key_block(shape.head_dim))), value_used(at(Layout::value_block(shape.v_head_dim)));
+      std::vector<bool> key_used(at(Layout::key_block(shape.head_dim))),
+          value_used(at(Layout::value_block(shape.v_head_dim)));
       for (Index place = 0; place < ls::block_keys && b * ls::block_keys + place < cache.length(); ++place) {
         for (Index d = 0; d < shape.head_dim; ++d) key_used[at(Layout::key(place, d, shape.head_dim))] = true;
         for (Index d = 0; d < shape.v_head_dim; ++d) value_used[at(Layout::value(place, d))] = true;

@@ -34,14 +34,16 @@ class Batch : public ::testing::Test {
     Outcome<Layer> result;
     result.y.resize(x.size());
     result.lse.resize(at(shape.heads * q_len));
-    layer.forward(rows_of(x, 0, q_len, shape.hidden), cache, rows_of(result.y, 0, q_len, shape.hidden), {.lse = ls::View<C, 3>::contiguous(result.lse.data(), {1, shape.heads, q_len})});
+    layer.forward(rows_of(x, 0, q_len, shape.hidden), cache, rows_of(result.y, 0, q_len, shape.hidden),
+                  {.lse = ls::View<C, 3>::contiguous(result.lse.data(), {1, shape.heads, q_len})});
     export_cache(cache, result);
     return result;
   }
 
   /// Sequences 0, 1, ... with caches of these lengths in one call.
   std::vector<Outcome<Layer>> together(const std::vector<Index>& lengths, Index q_len) const {
-    const Index batch = static_cast<Index>(lengths.size()), numbers_each = q_len * shape.hidden, lse_each = shape.heads * q_len;
+    const Index batch = static_cast<Index>(lengths.size()), numbers_each = q_len * shape.hidden,
+                lse_each = shape.heads * q_len;
     std::vector<Cache> caches;
     std::vector<T> x, y(at(batch * numbers_each));
     std::vector<C> lse(at(batch * lse_each));
@@ -50,7 +52,8 @@ class Batch : public ::testing::Test {
       const auto one = input(q_len, static_cast<std::uint64_t>(b));
       x.insert(x.end(), one.begin(), one.end());
     }
-    layer.forward(ls::View<const T, 3>::contiguous(x.data(), {batch, q_len, shape.hidden}), caches, ls::View<T, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}),
+    layer.forward(ls::View<const T, 3>::contiguous(x.data(), {batch, q_len, shape.hidden}), caches,
+                  ls::View<T, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}),
                   {.lse = ls::View<C, 3>::contiguous(lse.data(), {batch, shape.heads, q_len})});
     std::vector<Outcome<Layer>> results(at(batch));
     for (Index b = 0; b < batch; ++b) {
@@ -96,7 +99,8 @@ TYPED_TEST(Batch, PointersToCachesAreTakenInAnyOrder) {
   const auto x0 = this->input(q_len, 0);
   x.insert(x.end(), x0.begin(), x0.end());
   const std::array caches{&second, &first};
-  this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {2, q_len, hidden}), caches, ls::View<Number, 3>::contiguous(y.data(), {2, q_len, hidden}));
+  this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {2, q_len, hidden}), caches,
+                      ls::View<Number, 3>::contiguous(y.data(), {2, q_len, hidden}));
   EXPECT_TRUE(same_bits(this->alone(40, q_len, 1).y, part(y, 0, q_len * hidden), hidden));
   EXPECT_TRUE(same_bits(this->alone(5, q_len, 0).y, part(y, q_len * hidden, q_len * hidden), hidden));
 }
@@ -106,10 +110,12 @@ TYPED_TEST(Batch, CachelessSequencesHaveTheBitsOfEachAlone) {
   const Index batch = 5, q_len = 110, hidden = this->shape.hidden;
   const auto x = numbers<Number>(batch * q_len * hidden, 31);
   std::vector<Number> y(x.size());
-  this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {batch, q_len, hidden}), ls::View<Number, 3>::contiguous(y.data(), {batch, q_len, hidden}));
+  this->layer.forward(ls::View<const Number, 3>::contiguous(x.data(), {batch, q_len, hidden}),
+                      ls::View<Number, 3>::contiguous(y.data(), {batch, q_len, hidden}));
   for (Index b = 0; b < batch; ++b) {
     const auto one = part(x, b * q_len * hidden, q_len * hidden);
-    EXPECT_TRUE(same_bits(full(this->layer, one).y, part(y, b * q_len * hidden, q_len * hidden), hidden)) << "sequence " << b;
+    EXPECT_TRUE(same_bits(full(this->layer, one).y, part(y, b * q_len * hidden, q_len * hidden), hidden))
+        << "sequence " << b;
   }
 }
 

@@ -28,7 +28,8 @@ template <class Case>
 class Executors : public ::testing::Test {
  protected:
   template <class... Policies>
-  using LayerOn = ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel, Policies...>;
+  using LayerOn =
+      ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel, Policies...>;
 
   ls::RopeTable<float> table = rope<float>(shape.head_dim, 290);
   std::vector<float> x = numbers<float>(290 * shape.hidden, 71);
@@ -37,7 +38,8 @@ class Executors : public ::testing::Test {
 
   template <class Layer>
   void expect_same_bits(const Layer& layer) const {
-    for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}}) expect_same_outcome(serial, expected, run(layer, x, plan));
+    for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}})
+      expect_same_outcome(serial, expected, run(layer, x, plan));
   }
 };
 TYPED_TEST_SUITE(Executors, FloatCases, CaseName);
@@ -45,7 +47,12 @@ TYPED_TEST_SUITE(Executors, FloatCases, CaseName);
 TYPED_TEST(Executors, OfTheCallerMayRunTasksInAnyOrder) {
   using Layer = typename TestFixture::template LayerOn<ls::Hook>;
   using Pool = std::pair<TaskOrder, Index>;
-  for (const auto& [order, threads] : {Pool{TaskOrder::forward, 3}, {TaskOrder::reverse, 3}, {TaskOrder::shuffled, 3}, {TaskOrder::threads, 1}, {TaskOrder::threads, 2}, {TaskOrder::threads, 7}}) {
+  for (const auto& [order, threads] : {Pool{TaskOrder::forward, 3},
+                                       {TaskOrder::reverse, 3},
+                                       {TaskOrder::shuffled, 3},
+                                       {TaskOrder::threads, 1},
+                                       {TaskOrder::threads, 2},
+                                       {TaskOrder::threads, 7}}) {
     SCOPED_TRACE("order " + std::to_string(static_cast<int>(order)) + ", threads " + std::to_string(threads));
     TestPool pool{order};
     this->expect_same_bits(make_layer<Layer>(shape, this->table, pool.hook(threads)));
@@ -56,7 +63,8 @@ TYPED_TEST(Executors, OfTheCallerMayRunTasksInAnyOrder) {
 
 TYPED_TEST(Executors, OfAUserNeedOnlyOfferTheConcept) {
   using Layer = typename TestFixture::template LayerOn<ThreadEach>;
-  for (const Index threads : {1, 2, 5}) this->expect_same_bits(make_layer<Layer>(shape, this->table, ThreadEach(threads)));
+  for (const Index threads : {1, 2, 5})
+    this->expect_same_bits(make_layer<Layer>(shape, this->table, ThreadEach(threads)));
 }
 
 TYPED_TEST(Executors, MayServeABatch) {
@@ -65,7 +73,8 @@ TYPED_TEST(Executors, MayServeABatch) {
   TestPool pool{TaskOrder::threads};
   const auto layer = make_layer<Layer>(shape, this->table, pool.hook(3));
   std::vector<float> y(at(batch * each));
-  layer.forward(ls::View<const float, 3>::contiguous(this->x.data(), {batch, q_len, shape.hidden}), ls::View<float, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}));
+  layer.forward(ls::View<const float, 3>::contiguous(this->x.data(), {batch, q_len, shape.hidden}),
+                ls::View<float, 3>::contiguous(y.data(), {batch, q_len, shape.hidden}));
   for (Index b = 0; b < batch; ++b) {
     const auto one = part(this->x, b * each, each);
     EXPECT_TRUE(same_bits(full(this->serial, one).y, part(y, b * each, each), shape.hidden));

@@ -18,14 +18,16 @@ TYPED_TEST_SUITE(Garbage, Cases, CaseName);
 
 TYPED_TEST(Garbage, InUnusedSlotsOfTheCacheLeavesNoTrace) {
   using Number = typename TypeParam::Element;
-  for (const Shape& shape : {Shape{.hidden = 6, .heads = 4, .kv_heads = 2, .head_dim = 8}, Shape{.hidden = 6, .heads = 3, .kv_heads = 1, .head_dim = 3, .v_head_dim = 17}}) {
+  for (const Shape& shape : {Shape{.hidden = 6, .heads = 4, .kv_heads = 2, .head_dim = 8},
+                             Shape{.hidden = 6, .heads = 3, .kv_heads = 1, .head_dim = 3, .v_head_dim = 17}}) {
     const auto layer = this->layer(shape);
     for (const Index tokens : {1, 15, 17, 255, 257, 300}) {
       SCOPED_TRACE(shape.name() + ", tokens " + std::to_string(tokens));
       const auto x = numbers<Number>(tokens * layer.hidden(), 41);
       const auto clean = run(layer, x, {tokens});
       for (const Number garbage : {nan<Number>(), infinity<Number>()})
-        for (const auto& plan : {std::vector<Index>{tokens}, steps(tokens, 13)}) expect_same_outcome(layer, clean, run(layer, x, plan, {}, [&](auto& cache) { poison(cache, garbage); }));
+        for (const auto& plan : {std::vector<Index>{tokens}, steps(tokens, 13)})
+          expect_same_outcome(layer, clean, run(layer, x, plan, {}, [&](auto& cache) { poison(cache, garbage); }));
     }
   }
 }

@@ -25,13 +25,15 @@ using Cases = Cross<Kernels, List<double, Eigen::bfloat16>>;
 TYPED_TEST_SUITE(Groups, Cases, CaseName);
 
 TYPED_TEST(Groups, OfEverySizeKeepTheBits) {
-  for (const auto& [heads, kv_heads] : {std::pair<Index, Index>{1, 1}, {4, 4}, {4, 2}, {6, 2}, {7, 1}, {14, 2}, {16, 2}, {5, 1}})
+  for (const auto& [heads, kv_heads] :
+       {std::pair<Index, Index>{1, 1}, {4, 4}, {4, 2}, {6, 2}, {7, 1}, {14, 2}, {16, 2}, {5, 1}})
     this->decode_with_the_bits_of_one_pass({.hidden = 12, .heads = heads, .kv_heads = kv_heads, .head_dim = 6}, 67);
 }
 
 // The projections' inner index runs over several blocks here, with a rest.
 TYPED_TEST(Groups, OfAWideLayerKeepTheBits) {
-  for (const Index hidden : {255, 256, 257, 600}) this->decode_with_the_bits_of_one_pass({.hidden = hidden, .heads = 2, .kv_heads = 2, .head_dim = 4}, 19);
+  for (const Index hidden : {255, 256, 257, 600})
+    this->decode_with_the_bits_of_one_pass({.hidden = hidden, .heads = 2, .kv_heads = 2, .head_dim = 4}, 19);
 }
 
 }  // namespace

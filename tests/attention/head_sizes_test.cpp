@@ -26,7 +26,8 @@ using Cases = Cross<Kernels, List<float, Eigen::half>>;
 TYPED_TEST_SUITE(HeadSizes, Cases, CaseName);
 
 TYPED_TEST(HeadSizes, FromOneTo256KeepTheBits) {
-  for (const Index head_dim : {1, 3, 8, 12, 64, 80, 96, 112, 128, 256}) this->decode_with_the_bits_of_one_pass({.hidden = 10, .heads = 2, .kv_heads = 1, .head_dim = head_dim});
+  for (const Index head_dim : {1, 3, 8, 12, 64, 80, 96, 112, 128, 256})
+    this->decode_with_the_bits_of_one_pass({.hidden = 10, .heads = 2, .kv_heads = 1, .head_dim = head_dim});
 }
 
 TYPED_TEST(HeadSizes, OfValuesMayDifferFromThoseOfKeys) {

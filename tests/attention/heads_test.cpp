@@ -43,7 +43,8 @@ TEST(RepeatedHeads, HaveTheBitsOfGroupedOnes) {
     const auto grouped = make_layer<LayerOf<ls::Dynamic, ls::Dynamic, ls::Materialized, ls::Grouped>>(shape);
     const auto repeated = make_layer<LayerOf<ls::Dynamic, ls::Dynamic, ls::Materialized, ls::RepeatedHeads>>(shape);
     const auto expected = run(grouped, x, {45});
-    for (const auto& plan : {std::vector<Index>{45}, steps(45, 1)}) expect_same_outcome(grouped, expected, run(repeated, x, plan));
+    for (const auto& plan : {std::vector<Index>{45}, steps(45, 1)})
+      expect_same_outcome(grouped, expected, run(repeated, x, plan));
   }
 }
 
@@ -52,14 +53,17 @@ TEST(Grouped, ShareGenuinely) {
   Weights<float> weights({.hidden = 12, .heads = 4, .kv_heads = 2, .head_dim = 8});
   const std::size_t head = 8 * 12;
   for (std::size_t h = 1; h < 4; ++h) {
-    std::copy(weights.query.begin(), weights.query.begin() + head, weights.query.begin() + static_cast<std::ptrdiff_t>(h * head));
-    std::copy(weights.query_bias.begin(), weights.query_bias.begin() + 8, weights.query_bias.begin() + static_cast<std::ptrdiff_t>(h * 8));
+    std::copy(weights.query.begin(), weights.query.begin() + head,
+              weights.query.begin() + static_cast<std::ptrdiff_t>(h * head));
+    std::copy(weights.query_bias.begin(), weights.query_bias.begin() + 8,
+              weights.query_bias.begin() + static_cast<std::ptrdiff_t>(h * 8));
   }
   const LayerOf<4, 2> layer(weights.shape.layer(), weights.views());
   const Index tokens = 30;
   const auto x = numbers<float>(tokens * 12, 64);
   std::vector<float> y(x.size()), context(at(tokens * 4 * 8));
-  layer.forward(rows_of(x, 0, tokens, 12), rows_of(y, 0, tokens, 12), {.context = ls::View<float, 3>::contiguous(context.data(), {1, tokens, 32})});
+  layer.forward(rows_of(x, 0, tokens, 12), rows_of(y, 0, tokens, 12),
+                {.context = ls::View<float, 3>::contiguous(context.data(), {1, tokens, 32})});
   for (Index i = 0; i < tokens; ++i) {
     const auto of_head = [&](Index h) { return part(context, i * 32 + h * 8, 8); };
     EXPECT_TRUE(same_bits(of_head(0), of_head(1), 8));

@@ -1,4 +1,5 @@
-// Ways in which a caller's pool may run tasks: in order, in reverse, shuffled, or on threads that start in either order.
+// Ways in which a caller's pool may run tasks: in order, in reverse, shuffled, or on threads that start in either
+// order.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,8 @@ struct TestPool {
     std::vector<Index> tasks;
     for (Index i = 0; i < n; ++i) tasks.push_back(i);
     ++pool.calls;
-    if (pool.order == TaskOrder::reverse || (pool.order == TaskOrder::threads && pool.calls % 2 == 0)) std::reverse(tasks.begin(), tasks.end());
+    if (pool.order == TaskOrder::reverse || (pool.order == TaskOrder::threads && pool.calls % 2 == 0))
+      std::reverse(tasks.begin(), tasks.end());
     if (pool.order == TaskOrder::shuffled) {
       Random random(static_cast<std::uint64_t>(pool.calls));
       for (Index i = n - 1; i > 0; --i) std::swap(tasks[at(i)], tasks[at(random.below(i + 1))]);

@@ -34,7 +34,8 @@ TEST(Tensors, OfEitherOrderHaveTheBitsOfPlainMemory) {
   const auto layer = make_layer<Layer>({.hidden = hidden, .heads = 4, .kv_heads = 2, .head_dim = 6});
   const auto x = numbers<float>(batch * tokens * hidden, 52);
   std::vector<float> y(x.size());
-  layer.forward(ls::View<const float, 3>::contiguous(x.data(), {batch, tokens, hidden}), ls::View<float, 3>::contiguous(y.data(), {batch, tokens, hidden}));
+  layer.forward(ls::View<const float, 3>::contiguous(x.data(), {batch, tokens, hidden}),
+                ls::View<float, 3>::contiguous(y.data(), {batch, tokens, hidden}));
   for (const bool cached : {false, true}) {
     EXPECT_TRUE(same_bits(y, through_tensors<Eigen::RowMajor>(layer, x, cached), hidden));
     EXPECT_TRUE(same_bits(y, through_tensors<Eigen::ColMajor>(layer, x, cached), hidden));

@@ -26,7 +26,8 @@ TYPED_TEST(OnThreadPool, OfAnySizeTheBitsAreThoseOfTheSerialRun) {
     SCOPED_TRACE(threads);
     Eigen::ThreadPool pool(threads);
     const auto layer = make_layer<typename TestFixture::Pooled>(shape, table, pool);
-    for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}}) expect_same_outcome(serial, expected, run(layer, x, plan));
+    for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}})
+      expect_same_outcome(serial, expected, run(layer, x, plan));
   }
   expect_same_outcome(serial, expected, run(make_layer<typename TestFixture::Pooled>(shape, table), x, {290}));
 }

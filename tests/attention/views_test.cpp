@@ -16,7 +16,8 @@ class Views : public ::testing::Test {
   using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using ColumnMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
-  Layer layer = make_layer<Layer>({.hidden = hidden, .heads = 4, .kv_heads = 2, .head_dim = 6}, rope<ls::compute_t<T>>(6, tokens));
+  Layer layer = make_layer<Layer>({.hidden = hidden, .heads = 4, .kv_heads = 2, .head_dim = 6},
+                                  rope<ls::compute_t<T>>(6, tokens));
   std::vector<T> x = numbers<T>(tokens * hidden, 51);
   std::vector<T> y = full(layer, x).y;
 
@@ -78,7 +79,8 @@ TYPED_TEST(Views, StridesAreHonouredAndGapsLeftAlone) {
       const Index width = (hidden + gap) * step;
       const TypeParam canary = number<TypeParam>(7.25);
       std::vector<TypeParam> in(at(tokens * width), nan<TypeParam>()), out(at(tokens * width), canary);
-      const ls::View<TypeParam, 2> in_view(in.data(), {tokens, hidden}, {width, step}), out_view(out.data(), {tokens, hidden}, {width, step});
+      const ls::View<TypeParam, 2> in_view(in.data(), {tokens, hidden}, {width, step}),
+          out_view(out.data(), {tokens, hidden}, {width, step});
       for (Index i = 0; i < tokens; ++i)
         for (Index j = 0; j < hidden; ++j) in_view(i, j) = this->x[at(i * hidden + j)];
       this->expect_y(in_view, out_view);
@@ -101,7 +103,8 @@ TYPED_TEST(Views, RowsInReverseAreTakenByANegativeStride) {
 template <class T>
 class Span2 {
  public:
-  Span2(T* data, Index rows, Index columns, Index row_stride) : data_(data), rows_(rows), columns_(columns), row_stride_(row_stride) {}
+  Span2(T* data, Index rows, Index columns, Index row_stride)
+      : data_(data), rows_(rows), columns_(columns), row_stride_(row_stride) {}
   static constexpr std::size_t rank() { return 2; }
   T* data_handle() const { return data_; }
   Index extent(std::size_t axis) const { return axis == 0 ? rows_ : columns_; }
@@ -118,7 +121,8 @@ TYPED_TEST(Views, MdspansHaveTheBits) {
   const Span2<const TypeParam> in(this->x.data(), tokens, hidden, hidden);
   Span2<TypeParam> strided(out.data(), tokens, hidden, width);
   this->layer.forward(in, strided);
-  for (Index i = 0; i < tokens; ++i) EXPECT_TRUE(same_bits(part(this->y, i * hidden, hidden), part(out, i * width, hidden), hidden));
+  for (Index i = 0; i < tokens; ++i)
+    EXPECT_TRUE(same_bits(part(this->y, i * hidden, hidden), part(out, i * width, hidden), hidden));
 }
 
 // One view of rows does for a batch whose sequences lie one after the other; here they do not.
@@ -126,7 +130,8 @@ TYPED_TEST(Views, SequencesWithGapsBetweenThemHaveTheBits) {
   const Index step = tokens * hidden + 5;
   std::vector<TypeParam> in(at(2 * step), nan<TypeParam>()), out(at(2 * step));
   for (Index b = 0; b < 2; ++b) std::copy(this->x.begin(), this->x.end(), in.begin() + b * step);
-  this->layer.forward(ls::View<const TypeParam, 3>(in.data(), {2, tokens, hidden}, {step, hidden, 1}), ls::View<TypeParam, 3>(out.data(), {2, tokens, hidden}, {step, hidden, 1}));
+  this->layer.forward(ls::View<const TypeParam, 3>(in.data(), {2, tokens, hidden}, {step, hidden, 1}),
+                      ls::View<TypeParam, 3>(out.data(), {2, tokens, hidden}, {step, hidden, 1}));
   for (Index b = 0; b < 2; ++b) EXPECT_TRUE(same_bits(this->y, part(out, b * step, tokens * hidden), hidden));
 }
 
