@@ -37,10 +37,27 @@ namespace lockstep {
 
 /// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
 /// (slow) function. Force-inlined, so that a kernel's target region decides.
-[[gnu::always_inline]] inline float fma(float a, float b, float c) noexcept { return __builtin_fmaf(a, b, c); }
+///
+/// Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation itself is
+/// exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at once and costs nothing.
+[[gnu::always_inline]] inline float fma(float a, float b, float c) noexcept {
+#if defined(__clang__)
+#pragma clang fp reassociate(off) contract(off)
+  return static_cast<float>(static_cast<double>(__builtin_fmaf(a, b, c)));
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
 
 /// The same for double.
-[[gnu::always_inline]] inline double fma(double a, double b, double c) noexcept { return __builtin_fma(a, b, c); }
+[[gnu::always_inline]] inline double fma(double a, double b, double c) noexcept {
+#if defined(__clang__)
+#pragma clang fp reassociate(off) contract(off)
+  return static_cast<double>(static_cast<long double>(__builtin_fma(a, b, c)));
+#else
+  return __builtin_fma(a, b, c);
+#endif
+}
 
 /// numerator / divisor with a single rounding. Under -freciprocal-math several divisions by one value would become
 /// products with its reciprocal; here each division has operands of its own.

@@ -4,11 +4,13 @@
 #include "lockstep/concepts.hpp"
 #include "lockstep/numeric/rounded.hpp"
 #include "lockstep/position/rope_table.hpp"
+#include "lockstep/simd/sets.hpp"
 
 namespace lockstep {
 
 /// Pairs (i, i + rotary_dim/2), as in GPT-NeoX and Hugging Face checkpoints.
 struct HalfSplit {
+  static constexpr bool adjacent = false;
   static constexpr const char* name = "half-split rope";
   static constexpr Index first(Index pair, Index) noexcept { return pair; }
   static constexpr Index second(Index pair, Index rotary_dim) noexcept { return pair + rotary_dim / 2; }
@@ -16,10 +18,31 @@ struct HalfSplit {
 
 /// Pairs (2i, 2i + 1), as in the paper, GPT-J and llama2.c checkpoints.
 struct Interleaved {
+  static constexpr bool adjacent = true;
   static constexpr const char* name = "interleaved rope";
   static constexpr Index first(Index pair, Index) noexcept { return 2 * pair; }
   static constexpr Index second(Index pair, Index) noexcept { return 2 * pair + 1; }
 };
+
+namespace portable {
+#include "lockstep/position/rotate.inl"
+}
+#if defined(__x86_64__)
+#include "lockstep/simd/region_avx2_begin.inl"
+namespace avx2 {
+#include "lockstep/position/rotate.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#include "lockstep/simd/region_avx512_begin.inl"
+namespace avx512 {
+#include "lockstep/position/rotate.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#elif defined(__aarch64__)
+namespace neon {
+#include "lockstep/position/rotate.inl"
+}
+#endif
 
 /// RoPE (Su et al. 2021, arXiv 2104.09864): a' = a cos t - b sin t, b' = a sin t + b cos t, t = position base^(-2i/rotary_dim), each with one
 /// fma on a rounded product. Numbers from rotary_dim on keep their bits (partial rotary). The value is a table;
@@ -40,13 +63,15 @@ class Rope {
   void rotate(C* row, Index position) const noexcept {
     const C* cos = table_.cos(position);
     const C* sin = table_.sin(position);
-    const Index rotary = table_.rotary_dim();
-    for (Index i = 0; i < rotary / 2; ++i) {
-      C& a = row[Style::first(i, rotary)];
-      C& b = row[Style::second(i, rotary)];
-      const C turned = fma(a, cos[i], -rounded(b * sin[i]));
-      b = fma(a, sin[i], rounded(b * cos[i]));
-      a = turned;
+    const Index pairs = table_.rotary_dim() / 2;
+    switch (instruction_set()) {
+#if defined(__x86_64__)
+      case InstructionSet::avx512: return avx512::rotate_row<Style>(row, cos, sin, pairs);
+      case InstructionSet::avx2: return avx2::rotate_row<Style>(row, cos, sin, pairs);
+#elif defined(__aarch64__)
+      case InstructionSet::neon: return neon::rotate_row<Style>(row, cos, sin, pairs);
+#endif
+      default: return portable::rotate_row<Style>(row, cos, sin, pairs);
     }
   }
 

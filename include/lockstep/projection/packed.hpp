@@ -112,23 +112,33 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
     });
     plain = View<const C, 2>::contiguous(scratch, x.extent);
   }
-  // A task is one panel and so many rows: weights of a panel are read from memory once, rows stay in the second-level cache. One row
-  // waits for memory: it takes four panels a quarter apart, because one core reads four streams faster than one.
-  constexpr Index task_rows = 192;
-  const Index panels = ceil_div(weights.out(), panel), quarter = ceil_div(panels, 4);
-  const bool single = rows == 1;
-  const Index across = single ? quarter : panels;
+  // A task is one panel and so many rows: weights of a panel come from memory once, rows stay in the second-level cache. One row waits for
+  // memory: it takes four panels a quarter apart, because one core reads four streams faster than one; what is left over at the end
+  // goes together with its neighbours once more.
+  constexpr Index task_rows = 192 * static_cast<Index>(sizeof(float)) / static_cast<Index>(sizeof(C));
+  const Index panels = ceil_div(weights.out(), panel), quarter = panels / 4;
+  const bool single = rows == 1 && quarter > 0;
+  const Index across = single ? quarter + (panels % 4 != 0 ? 1 : 0) : panels;
   const detail::Effort effort{rows * weights.in() * weights.out(), weights.in() * weights.out() * static_cast<Index>(sizeof(S))};
   detail::for_each_task(executor, across * ceil_div(rows, task_rows), effort, [&](Index, Index task) noexcept {
+    alignas(64) C numbers[task_rows * panel];
     const Index p = task % across, first = task / across * task_rows;
     const Index count = rows - first < task_rows ? rows - first : task_rows;
     const C* from = plain.data + first * plain.stride[0];
-    const auto write = [&](Index r, Index at, const C* numbers) noexcept {
+    const auto write = [&](Index r, Index at, const C* row) noexcept {
       const Index width = weights.out() - at * panel < panel ? weights.out() - at * panel : panel;
       Out* to = &y(first + r, at * panel);
-      for (Index n = 0; n < width; ++n) to[n * y.stride[1]] = narrow<Out>(numbers[n]);
+      if (y.stride[1] == 1)
+        for (Index n = 0; n < width; ++n) to[n] = narrow<Out>(row[n]);
+      else
+        for (Index n = 0; n < width; ++n) to[n * y.stride[1]] = narrow<Out>(row[n]);
     };
-    const auto run = [&](auto row, auto many) noexcept { single ? row(from, weights, p, quarter, panels, write) : many(from, plain.stride[0], count, weights, p, write); };
+    const auto run = [&](auto row, auto many) noexcept {
+      if (single)
+        p < quarter ? row(from, weights, p, quarter, numbers, write) : row(from, weights, panels - 4, 1, numbers, write);
+      else
+        many(from, plain.stride[0], count, weights, p, numbers, write);
+    };
     switch (instruction_set()) {
 #if defined(__x86_64__)
       case InstructionSet::avx512: return run(avx512::project_row<C, S, decltype(write)>, avx512::project_rows<C, S, decltype(write)>);

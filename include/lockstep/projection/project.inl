@@ -1,60 +1,70 @@
 // The invariant product of rows and packed weights. Included once for each instruction set; see packed.hpp.
 
-/// y of R rows and P panels of 64, panel_stride apart in memory: chains of 256 over the inner index, added in order, then the bias.
-/// x has unit column stride; panel p of row r goes to y[(p R + r) 64].
+/// One chunk of at most 256 of the inner index for R rows and P panels of 64, panel_stride apart in memory: y = chain, or y = y + chain where
+/// it is not the first. x has unit column stride; panel p of row r is y[(p R + r) 64]. Requests `ahead` meanwhile.
 template <class C, class S, int R, int P>
-[[gnu::noinline]] void project_panels(const C* x, Index x_stride, Index in, const S* weights, Index block_stride, Index panel_stride, const C* bias, Index bias_stride,
-                                      C* y) noexcept {
+[[gnu::noinline]] void project_chunk(const C* x, Index x_stride, Index steps, const S* weights, Index panel_stride, bool first, C* y, Ahead& ahead) noexcept {
   // Several panels of one row: as many streams from memory at once; one panel: as many lines as the register tile has.
   constexpr int group = static_cast<int>(Simd<C>::lines), lines = group * P;
   constexpr Index panel = PackedWeights<S>::panel, pair = PackedWeights<S>::pair;
+  // Full tiles take long enough for two lines a step; few rows wait for memory.
+  constexpr int ahead_lines = P > 1 ? 0 : R == Simd<C>::rows ? 2 : 4;
   using V = Simd<C>;
   for (Index line = 0; line < panel / lanes; line += group) {
-    RegisterTile<C, R, lines> total;
-    const auto for_each_sum = [&](auto f) __attribute__((always_inline)) {
-      unroll<R>([&](auto r) __attribute__((always_inline)) {
-        unroll<total.vectors>([&](auto v) __attribute__((always_inline)) {
-          constexpr int p = v / (group * per_line<C>), column = v % (group * per_line<C>) * static_cast<int>(V::width);
-          f(y + (p * R + r) * panel + line * lanes + column, total.sum[r][v], bias + p * bias_stride + line * lanes + column);
-        });
-      });
-    };
-    for (Index first = 0; first < in || first == 0; first += projection_block) {
-      total.clear();
-      const Index steps = in - first < projection_block ? in - first : projection_block;
-      reduce(total, x + first, x_stride, weights + (first / projection_block) * block_stride + line * lanes * pair,
-             LinePlaces<group, panel>{lanes * pair, panel_stride}, 0, steps, [](Index) {});
-      if (first == 0)
-        for_each_sum([](C* at, auto sum, const C*) __attribute__((always_inline)) { V::store(at, sum); });
-      else
-        for_each_sum([](C* at, auto sum, const C*) __attribute__((always_inline)) { V::store(at, V::add(V::load(at), sum)); });
-    }
-    for_each_sum([](C* at, auto, const C* b) __attribute__((always_inline)) { V::store(at, V::add(V::load(at), V::load(b))); });
-  }
-}
-
-/// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p.
-template <class C, class S, class Write>
-inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, const Write& write) noexcept {
-  constexpr Index panel = PackedWeights<S>::panel;
-  alignas(64) C y[Simd<C>::rows * panel];
-  for (Index r = 0, height = 0; r < rows; r += height) {
-    height = with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
-      project_panels<C, S, R, 1>(x + r * x_stride, x_stride, weights.in(), weights.panel_data(p), weights.block_stride(), 0, weights.bias_data(p), 0, y);
+    RegisterTile<C, R, lines> chain;
+    chain.clear();
+    reduce(chain, x, x_stride, weights + line * lanes * pair, LinePlaces<group, panel>{lanes * pair, panel_stride}, 0, steps, [&](Index) __attribute__((always_inline)) {
+      if constexpr (ahead_lines > 0) ahead.request<ahead_lines>();
     });
-    for (Index i = 0; i < height; ++i) write(r + i, p, y + i * panel);
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      unroll<chain.vectors>([&](auto v) __attribute__((always_inline)) {
+        constexpr int p = v / (group * per_line<C>), column = v % (group * per_line<C>) * static_cast<int>(V::width);
+        C* at = y + (p * R + r) * panel + line * lanes + column;
+        V::store(at, first ? chain.sum[r][v] : V::add(V::load(at), chain.sum[r][v]));
+      });
+    });
   }
 }
 
-/// One row and the panels p, p + quarter, p + 2 quarter, p + 3 quarter, or the last one instead of what lies beyond it.
+/// y + bias, of one row and panel.
+template <class C>
+inline void add_bias(const C* bias, C* y) noexcept {
+  for (Index n = 0; n < PackedWeights<C>::panel; n += Simd<C>::width) Simd<C>::store(y + n, Simd<C>::add(Simd<C>::load(y + n), Simd<C>::load(bias + n)));
+}
+
+/// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p. A chunk of the panel serves all rows while
+/// the next one is requested from memory. y: scratch [rows, 64].
 template <class C, class S, class Write>
-inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index quarter, Index panels, const Write& write) noexcept {
-  constexpr Index panel = PackedWeights<S>::panel;
-  alignas(64) C y[4 * panel];
-  if (p + 3 * quarter < panels) {
-    project_panels<C, S, 1, 4>(x, 0, weights.in(), weights.panel_data(p), weights.block_stride(), quarter * projection_block * panel, weights.bias_data(p), quarter * panel, y);
-    for (Index i = 0; i < 4; ++i) write(0, p + i * quarter, y + i * panel);
-    return;
+inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y, const Write& write) noexcept {
+  constexpr Index panel = PackedWeights<S>::panel, chunk_bytes = projection_block * panel * static_cast<Index>(sizeof(S));
+  const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
+  for (Index chunk = 0; chunk < chunks; ++chunk) {
+    const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
+    const S* next = chunk + 1 < chunks ? weights.panel_data(p) + (chunk + 1) * weights.block_stride() : weights.panel_data(p + 1);
+    Ahead ahead = chunk + 1 < chunks || (p + 1) * panel < weights.out() ? Ahead(next, chunk_bytes, 0, 1) : Ahead();
+    for (Index r = 0; r < rows;)
+      r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
+        project_chunk<C, S, R, 1>(x + r * x_stride + first, x_stride, steps, weights.panel_data(p) + chunk * weights.block_stride(), 0, chunk == 0, y + r * panel, ahead);
+      });
   }
-  for (Index i = 0; i < 4 && p + i * quarter < panels; ++i) project_rows<C>(x, 0, 1, weights, p + i * quarter, write);
+  for (Index r = 0; r < rows; ++r) {
+    add_bias(weights.bias_data(p), y + r * panel);
+    write(r, p, y + r * panel);
+  }
+}
+
+/// One row and the panels p, p + apart, p + 2 apart, p + 3 apart. y: scratch [4, 64].
+template <class C, class S, class Write>
+inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y, const Write& write) noexcept {
+  constexpr Index panel = PackedWeights<S>::panel;
+  const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
+  Ahead none;
+  for (Index chunk = 0; chunk < chunks; ++chunk) {
+    const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
+    project_chunk<C, S, 1, 4>(x + first, 0, steps, weights.panel_data(p) + chunk * weights.block_stride(), apart * projection_block * panel, chunk == 0, y, none);
+  }
+  for (Index i = 0; i < 4; ++i) {
+    add_bias(weights.bias_data(p + i * apart), y + i * panel);
+    write(0, p + i * apart, y + i * panel);
+  }
 }

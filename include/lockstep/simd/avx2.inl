@@ -28,7 +28,8 @@ struct Simd<float> {
   }
   static Reg canonical(Reg x) noexcept { return _mm256_blendv_ps(x, _mm256_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())), _mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+x"(x));
     return x;
   }
@@ -38,10 +39,10 @@ struct Simd<float> {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
   static float fold_sum(const Reg (&x)[2]) noexcept {
-    const __m256 eight = _mm256_add_ps(x[0], x[1]);
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+    const __m256 eight = add(x[0], x[1]);
+    const __m128 four = opaque(_mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
+    const __m128 two = opaque(_mm_add_ps(four, _mm_movehl_ps(four, four)));
+    return rounded(_mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1))));
   }
 
   static void load_pair(const Eigen::bfloat16* p, Reg& first, Reg& second) noexcept {
@@ -89,7 +90,8 @@ struct Simd<double> {
   }
   static Reg canonical(Reg x) noexcept { return _mm256_blendv_pd(x, _mm256_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())), _mm256_cmp_pd(x, x, _CMP_UNORD_Q)); }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_pd(x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+x"(x));
     return x;
   }
@@ -98,8 +100,8 @@ struct Simd<double> {
     return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
   }
   static double fold_sum(const Reg (&x)[4]) noexcept {
-    const __m256d four = _mm256_add_pd(_mm256_add_pd(x[0], x[2]), _mm256_add_pd(x[1], x[3]));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    const __m256d four = add(add(x[0], x[2]), add(x[1], x[3]));
+    const __m128d two = opaque(_mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1)));
+    return rounded(_mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two))));
   }
 };

@@ -29,7 +29,8 @@ struct Simd<float> {
   }
   static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN()))); }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+v"(x));
     return x;
   }
@@ -40,10 +41,10 @@ struct Simd<float> {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
   static float fold_sum(const Reg (&x)[1]) noexcept {
-    const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1));
-    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+    const __m256 eight = opaque(_mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1)));
+    const __m128 four = opaque(_mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
+    const __m128 two = opaque(_mm_add_ps(four, _mm_movehl_ps(four, four)));
+    return rounded(_mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1))));
   }
 
   static void load_pair(const Eigen::bfloat16* p, Reg& first, Reg& second) noexcept {
@@ -83,7 +84,8 @@ struct Simd<double> {
   }
   static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN()))); }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+v"(x));
     return x;
   }
@@ -93,9 +95,9 @@ struct Simd<double> {
     return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
   }
   static double fold_sum(const Reg (&x)[2]) noexcept {
-    const __m512d eight = _mm512_add_pd(x[0], x[1]);
-    const __m256d four = _mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, eight, 0), _mm512_maskz_extractf64x4_pd(0xf, eight, 1));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+    const __m512d eight = add(x[0], x[1]);
+    const __m256d four = opaque(_mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, eight, 0), _mm512_maskz_extractf64x4_pd(0xf, eight, 1)));
+    const __m128d two = opaque(_mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1)));
+    return rounded(_mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two))));
   }
 };

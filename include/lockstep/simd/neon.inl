@@ -28,15 +28,16 @@ struct Simd<float> {
   }
   static Reg canonical(Reg x) noexcept { return vbslq_f32(vceqq_f32(x, x), x, vdupq_n_f32(lockstep::canonical(std::numeric_limits<float>::quiet_NaN()))); }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f32(vceqq_f32(x, x), zero(), x); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+w"(x));
     return x;
   }
   static float fold_larger(Reg x) noexcept { return vmaxvq_f32(x); }
   static float fold_sum(const Reg (&x)[4]) noexcept {
-    const Reg four = vaddq_f32(vaddq_f32(x[0], x[2]), vaddq_f32(x[1], x[3]));
-    const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
-    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+    const Reg four = add(add(x[0], x[2]), add(x[1], x[3]));
+    const float32x2_t two = opaque(vadd_f32(vget_low_f32(four), vget_high_f32(four)));
+    return rounded(vget_lane_f32(two, 0) + vget_lane_f32(two, 1));
   }
 
   static void load_pair(const Eigen::bfloat16* p, Reg& first, Reg& second) noexcept {
@@ -76,14 +77,15 @@ struct Simd<double> {
   }
   static Reg canonical(Reg x) noexcept { return vbslq_f64(vceqq_f64(x, x), x, vdupq_n_f64(lockstep::canonical(std::numeric_limits<double>::quiet_NaN()))); }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f64(vceqq_f64(x, x), zero(), x); }
-  static Reg opaque(Reg x) noexcept {
+  template <class R>
+  static R opaque(R x) noexcept {
     asm("" : "+w"(x));
     return x;
   }
   static double fold_larger(Reg x) noexcept { return vmaxvq_f64(x); }
   static double fold_sum(const Reg (&x)[8]) noexcept {
-    const Reg a = vaddq_f64(vaddq_f64(x[0], x[4]), vaddq_f64(x[2], x[6])), b = vaddq_f64(vaddq_f64(x[1], x[5]), vaddq_f64(x[3], x[7]));
-    const Reg two = vaddq_f64(a, b);
-    return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
+    const Reg a = add(add(x[0], x[4]), add(x[2], x[6])), b = add(add(x[1], x[5]), add(x[3], x[7]));
+    const Reg two = add(a, b);
+    return rounded(vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1));
   }
 };
