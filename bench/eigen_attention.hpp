@@ -2,12 +2,21 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "numbers.hpp"
+#include "random.hpp"
+
+// Eigen chooses its instructions at compile time. A translation unit that is compiled with other flags than the rest
+// names this namespace, and Eigen's, otherwise: the linker must not take one's functions for the other's.
+#ifndef BENCH_EIGEN
+#define BENCH_EIGEN eigen
+#endif
 
 namespace bench {
+
+inline namespace BENCH_EIGEN {
 
 template <class T>
 using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -17,8 +26,10 @@ using RowVector = Eigen::Matrix<T, 1, Eigen::Dynamic>;
 
 template <class T>
 Matrix<T> random_matrix(Index rows, Index cols, std::uint64_t seed, double size = 1) {
-  const auto from = numbers<T>(rows * cols, seed, size);
-  return Eigen::Map<const Matrix<T>>(from.data(), rows, cols);
+  Random random(seed);
+  Matrix<T> result(rows, cols);
+  for (Index i = 0; i < rows * cols; ++i) result.data()[i] = static_cast<T>(size * random.uniform());
+  return result;
 }
 
 /// Keys and values of one sequence, a matrix [capacity, head_dim] for each kv head.
@@ -149,5 +160,36 @@ class EigenLayer {
   Index heads_, kv_heads_, head_dim_;
   Matrix<T> cos_, sin_, q_, k_, v_, scores_, context_;
 };
+
+/// A layer of the shape of Qwen2-0.5B on seeded weights, with its cache and its input: the report's baseline.
+class ModelLayer {
+ public:
+  static constexpr int heads = 14, kv_heads = 2;
+  static constexpr Index hidden = 896, head_dim = 64, capacity = 4352;
+  static constexpr double base = 1e6;
+
+  /// q_len tokens after `past` ones.
+  ModelLayer(Index q_len, Index past)
+      : x(random_matrix<float>(q_len, hidden, 7)),
+        keys(random_matrix<float>(past, kv_heads * head_dim, 8)),
+        values(random_matrix<float>(past, kv_heads * head_dim, 9)),
+        past_(past) {
+    cache_.append(keys, values);
+  }
+  void run() {
+    layer_.forward(x, cache_, y);
+    cache_.length = past_;
+  }
+
+  EigenWeights<float> weights{hidden, heads, kv_heads, head_dim};
+  Matrix<float> x, keys, values, y;
+
+ private:
+  Index past_;
+  EigenLayer<float> layer_{weights, heads, kv_heads, base, capacity};
+  EigenCache<float> cache_{kv_heads, head_dim, capacity};
+};
+
+}  // namespace BENCH_EIGEN
 
 }  // namespace bench

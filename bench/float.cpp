@@ -1,8 +1,53 @@
-// Benchmarks of float; also on Eigen's thread pool.
-#include "families.hpp"
+// Benchmarks of float; also on Eigen's thread pool, with weights and log-sum-exp on request, and with each kind of
+// position.
 #include "lockstep/executor/thread_pool.hpp"
+#include "policy_work.hpp"
 
 namespace bench {
+
+namespace {
+
+/// Attention that also gives its weights; each row of them must sum to 1.
+class WeightsWork : public PolicyWork<ls::Tiled, ls::Causal> {
+ public:
+  explicit WeightsWork(const Shape& s)
+      : PolicyWork(s, {}), kv_len_(s.kv_len()), weights_(at(s.heads * s.q_len * s.kv_len())) {
+    call.options().weights = ls::View<float, 4>::contiguous(weights_.data(), {1, s.heads, s.q_len, s.kv_len()});
+  }
+  bool right() override {
+    for (std::size_t row = 0; row < weights_.size(); row += at(kv_len_)) {
+      double sum = 0;
+      for (std::size_t j = 0; j < at(kv_len_); ++j) sum += static_cast<double>(weights_[row + j]);
+      if (!(std::abs(sum - 1) <= 1e-5)) return false;
+    }
+    return PolicyWork::right();
+  }
+
+ private:
+  Index kv_len_;
+  ls::AlignedVector<float> weights_;
+};
+
+/// Attention that also gives the log-sum-exp, which for these inputs lies around log(kv_len).
+class LogSumExpWork : public PolicyWork<ls::Tiled, ls::Causal> {
+ public:
+  explicit LogSumExpWork(const Shape& s)
+      : PolicyWork(s, {}), lse_(at(s.heads * s.q_len)), last_(std::log(static_cast<double>(s.kv_len()))) {
+    call.options().lse = ls::View<float, 3>::contiguous(lse_.data(), {1, s.heads, s.q_len});
+  }
+  bool right() override { return std::abs(static_cast<double>(lse_.back()) - last_) < 1 && PolicyWork::right(); }
+
+ private:
+  ls::AlignedVector<float> lse_;
+  double last_;
+};
+
+}  // namespace
+
+std::unique_ptr<Work> tiled_causal_float(const Shape& shape) {
+  using Plain = AttendWork<float, ls::Causal, ls::Tiled, ls::Hook>;
+  return std::make_unique<Plain>(shape, Plain::Options{});
+}
 
 void add_float(const Suite& suite) {
   add_element_type<float>(suite);
@@ -11,6 +56,10 @@ void add_float(const Suite& suite) {
                     .suffix = "/executor:pool/threads:" + std::to_string(n),
                     .settings = {.wall_clock = true}};
     add_attention<float, ls::Tiled, ls::ThreadPool>(suite, v, [n] { return ls::ThreadPool(thread_pool(n)); });
+  }
+  for (const Shape& s : policy_shapes(suite, Speed::fast)) {
+    suite.add(policy_name("Tiled", "weights", s), [s] { return std::make_unique<WeightsWork>(s); });
+    suite.add(policy_name("Tiled", "lse", s), [s] { return std::make_unique<LogSumExpWork>(s); });
   }
   // Positions are policies of the layer: what rotation costs, over a layer without.
   const Shape shape = suite.layers(Speed::fast).front();

@@ -15,12 +15,20 @@ class PolicyWork : public AttendWork<float, Policies..., Kernel, ls::Hook> {
 
  public:
   PolicyWork(const Shape& shape, typename Base::Options options, std::shared_ptr<void> kept = nullptr)
-      : Base(shape, std::move(options)), kept_(std::move(kept)), plain_(shape, {}) {}
-  Work* without() override { return &plain_; }
+      : Base(shape, std::move(options)), kept_(std::move(kept)), plain_(make_plain(shape)) {}
+  Work* without() override { return plain_.get(); }
 
  private:
+  using Plain = AttendWork<float, ls::Causal, Kernel, ls::Hook>;
+  // Tiled's plain attention is compiled once, in float.cpp.
+  static std::unique_ptr<Work> make_plain(const Shape& shape) {
+    if constexpr (std::same_as<Kernel, ls::Tiled>)
+      return tiled_causal_float(shape);
+    else
+      return std::make_unique<Plain>(shape, typename Plain::Options{});
+  }
   std::shared_ptr<void> kept_;
-  AttendWork<float, ls::Causal, Kernel, ls::Hook> plain_;
+  std::unique_ptr<Work> plain_;
 };
 
 template <class Kernel, class... Policies>

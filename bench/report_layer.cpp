@@ -1,4 +1,5 @@
 // The report's lines of projections and whole layers.
+#include "default_eigen.hpp"
 #include "eigen_attention.hpp"
 #include "lockstep/attention.hpp"
 #include "lockstep/kernel/tiled.hpp"
@@ -91,66 +92,69 @@ Entry project_over_sgemm(const std::string& name, Index rows, Index size, bool f
           }};
 }
 
-/// A layer of the shape of Qwen2-0.5B, in Lockstep and in plain Eigen, with the same weights.
-class LayerPair {
+/// The layer of the baseline, with the same weights, input and cache.
+class ComparedLayer {
  public:
-  static constexpr int heads = 14, kv_heads = 2;
-  static constexpr Index hidden = 896, head_dim = 64, capacity = 4352;
-  using Layer = ls::Attention<float, heads, kv_heads, ls::Rope<ls::HalfSplit>, ls::Causal, ls::Tiled>;
+  using Layer =
+      ls::Attention<float, ModelLayer::heads, ModelLayer::kv_heads, ls::Rope<ls::HalfSplit>, ls::Causal, ls::Tiled>;
 
-  LayerPair(Index q_len, Index past)
+  ComparedLayer(Index q_len, Index past)
       : past_(past),
-        layer_({.hidden = hidden, .head_dim = head_dim},
-               {.query = weights_.query,
-                .key = weights_.key,
-                .value = weights_.value,
-                .output = weights_.output,
-                .query_bias = weights_.query_bias,
-                .key_bias = weights_.key_bias,
-                .value_bias = weights_.value_bias},
-               ls::RopeTable<float>({.rotary_dim = head_dim, .base = 1e6, .positions = capacity})),
-        eigen_(weights_, heads, kv_heads, 1e6, capacity),
-        cache_(layer_.make_cache(capacity)),
-        eigen_cache_(eigen_.make_cache(capacity)),
-        x_(random_matrix<float>(q_len, hidden, 7)),
-        y_(q_len, hidden) {
-    const Matrix<float> keys = random_matrix<float>(past, kv_heads * head_dim, 8),
-                        values = random_matrix<float>(past, kv_heads * head_dim, 9);
-    cache_.append(ls::View<const float, 3>::contiguous(keys.data(), {past, kv_heads, head_dim}),
-                  ls::View<const float, 3>::contiguous(values.data(), {past, kv_heads, head_dim}));
-    eigen_cache_.append(keys, values);
+        native_(q_len, past),
+        default_(q_len, past),
+        cache_(layer_.make_cache(ModelLayer::capacity)),
+        y_(q_len, ModelLayer::hidden) {
+    const std::array<Index, 3> extents{past, ModelLayer::kv_heads, ModelLayer::head_dim};
+    cache_.append(ls::View<const float, 3>::contiguous(native_.keys.data(), extents),
+                  ls::View<const float, 3>::contiguous(native_.values.data(), extents));
   }
 
   void run() {
-    layer_.forward(x_, cache_, y_);
+    layer_.forward(native_.x, cache_, y_);
     cache_.truncate(past_);
   }
-  void run_eigen() {
-    eigen_.forward(x_, eigen_cache_, eigen_y_);
-    eigen_cache_.length = past_;
-  }
+  void run_native() { native_.run(); }
+  void run_default() { default_.run(); }
   bool right() {
     run();
-    run_eigen();
-    return (y_ - eigen_y_).cwiseAbs().maxCoeff() < 1e-4F;
+    run_native();
+    run_default();
+    const Eigen::Map<const Matrix<float>> by_default(default_.result(), y_.rows(), y_.cols());
+    const auto near = [this](const auto& other) { return (y_ - other).cwiseAbs().maxCoeff() < 1e-4F; };
+    return near(native_.y) && near(by_default);
   }
 
  private:
+  Layer make_layer() const {
+    const auto& w = native_.weights;
+    return Layer(
+        {.hidden = ModelLayer::hidden, .head_dim = ModelLayer::head_dim},
+        {.query = w.query,
+         .key = w.key,
+         .value = w.value,
+         .output = w.output,
+         .query_bias = w.query_bias,
+         .key_bias = w.key_bias,
+         .value_bias = w.value_bias},
+        ls::RopeTable<float>(
+            {.rotary_dim = ModelLayer::head_dim, .base = ModelLayer::base, .positions = ModelLayer::capacity}));
+  }
+
   Index past_;
-  EigenWeights<float> weights_{hidden, heads, kv_heads, head_dim};
-  Layer layer_;
-  EigenLayer<float> eigen_;
+  ModelLayer native_;
+  DefaultEigenLayer default_;
+  Layer layer_ = make_layer();
   Layer::Cache cache_;
-  EigenCache<float> eigen_cache_;
-  Matrix<float> x_, y_, eigen_y_;
+  Matrix<float> y_;
 };
 
 Entry layer(const std::string& name, Index q_len, Index past) {
-  return {name, {"/eigen"}, [=](Report& report, const Entry& entry) {
-            LayerPair pair(q_len, past);
-            report.check(pair.right());
-            Gauge eigen([&] { pair.run_eigen(); }, 1);
-            report.compare(entry, Gauge([&] { pair.run(); }, 1), {{"/eigen", &eigen}});
+  return {name, {"/eigen", "/eigen_native"}, [=](Report& report, const Entry& entry) {
+            ComparedLayer compared(q_len, past);
+            report.check(compared.right());
+            Gauge by_default([&] { compared.run_default(); }, 1), native([&] { compared.run_native(); }, 1);
+            report.compare(entry, Gauge([&] { compared.run(); }, 1),
+                           {{"/eigen", &by_default}, {"/eigen_native", &native}});
           }};
 }
 

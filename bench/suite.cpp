@@ -260,7 +260,7 @@ int run_program(int count, char** arguments) {
   benchmark::AddCustomContext("Eigen", Eigen::SimdInstructionSetsInUse());
   benchmark::AddCustomContext("OpenBLAS kernel", openblas_kernel());
   const Suite suite(sizes);
-  for (const auto add : {add_float, add_double, add_half, add_bfloat16, add_masks, add_results, add_baselines})
+  for (const auto add : {add_float, add_double, add_half, add_bfloat16, add_masks, add_policies, add_baselines})
     add(suite);
   benchmark::RunSpecifiedBenchmarks();
   current() = {};

@@ -111,12 +111,15 @@ std::string element_name() {
     return "bfloat16";
 }
 
+/// Plain causal attention by kernel Tiled on one thread.
+std::unique_ptr<Work> tiled_causal_float(const Shape& shape);
+
 void add_float(const Suite& suite);
 void add_double(const Suite& suite);
 void add_half(const Suite& suite);
 void add_bfloat16(const Suite& suite);
 void add_masks(const Suite& suite);
-void add_results(const Suite& suite);
+void add_policies(const Suite& suite);
 void add_baselines(const Suite& suite);
 
 }  // namespace bench
