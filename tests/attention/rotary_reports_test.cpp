@@ -1,0 +1,130 @@
+// Faults that other code had in rotary positions, held against the keys that a layer stores.
+#include <cmath>
+
+#include "fixture.hpp"
+
+namespace {
+
+using namespace fixture;
+
+/// The key that a layer of one head stores for the projected key `components` at a position.
+template <class Style, class C>
+std::vector<C> stored_key(const std::vector<C>& components, Index position, const ls::RopeTable<C>& table) {
+  using Layer = ls::Attention<C, 1, 1, ls::Rope<Style>>;
+  const Index head_dim = static_cast<Index>(components.size());
+  const std::vector<C> x{1};
+  std::vector<C> y(1);
+  const Layer layer({.hidden = 1, .head_dim = head_dim},
+                    {.query = rows_of(components, 0, head_dim, 1),
+                     .key = rows_of(components, 0, head_dim, 1),
+                     .value = rows_of(components, 0, head_dim, 1),
+                     .output = rows_of(components, 0, 1, head_dim)},
+                    table);
+  auto cache = layer.make_cache(1);
+  layer.forward(rows_of(x, 0, 1, 1), cache, rows_of(y, 0, 1, 1),
+                {.positions = ls::View<const Index, 2>(&position, {1, 1}, {1, 1})});
+  Outcome<Layer> stored;
+  export_cache(cache, stored);
+  return stored.keys;
+}
+template <class Style, class C>
+std::vector<C> stored_key(const std::vector<C>& components, Index position, const ls::RopeConfig& config) {
+  return stored_key<Style>(components, position, ls::RopeTable<C>(config));
+}
+template <class C>
+std::vector<C> unit(Index head_dim, Index i) {
+  std::vector<C> e(at(head_dim));
+  e[at(i)] = 1;
+  return e;
+}
+
+// pie-project/pie#602, huggingface/transformers#48652: frequencies and pair distance were taken from the head size
+// instead of rotary_dim.
+TEST(PartialRotary, TakesFrequenciesAndPairsFromItsOwnSize) {
+  const ls::RopeConfig config{.rotary_dim = 4, .base = 10000, .positions = 100};
+  const auto second = stored_key<ls::HalfSplit>(unit<float>(8, 1), 1, config);
+  EXPECT_NEAR(static_cast<double>(second[1]), 0.999950, 1e-6);
+  EXPECT_NEAR(static_cast<double>(second[3]), 0.009999833, 1e-8);
+  const auto first = stored_key<ls::HalfSplit>(unit<float>(8, 0), 1, config);
+  EXPECT_NEAR(static_cast<double>(first[0]), 0.540302, 1e-6);
+  EXPECT_NEAR(static_cast<double>(first[2]), 0.841471, 1e-6);
+}
+
+TEST(PartialRotary, KeepsTheBitsOfTheRest) {
+  for (const Index head_dim : {8, 12, 80, 128})
+    for (const Index rotary_dim : {2, 4, 6, 8}) {
+      const ls::RopeConfig config{.rotary_dim = rotary_dim, .base = 10000, .positions = 100};
+      auto components = numbers<float>(head_dim, 191);
+      components.back() = -0.0F;
+      for (const Index position : {0, 1, 50, 99})
+        for (const auto& stored : {stored_key<ls::HalfSplit>(components, position, config),
+                                   stored_key<ls::Interleaved>(components, position, config)}) {
+          // The projection of -0 by x = 1 is +0: fma(1, -0, +0).
+          auto rest = part(components, rotary_dim, head_dim - rotary_dim);
+          if (!rest.empty()) rest.back() = 0;
+          EXPECT_TRUE(same_bits(rest, part(stored, rotary_dim, head_dim - rotary_dim), head_dim))
+              << head_dim << " " << rotary_dim << " at " << position;
+          const double tolerance = 0x1p-22;
+          const auto pairs = [&](reference::Pairing pairing) {
+            return reference::rotate(reference::widen(components), pairing, 1, head_dim, rotary_dim, 10000, {position});
+          };
+          EXPECT_LE(std::min(largest_difference(pairs(reference::Pairing::half_split), stored),
+                             largest_difference(pairs(reference::Pairing::interleaved), stored)),
+                    tolerance);
+        }
+    }
+}
+
+// vllm-project/vllm#747, NeuraLegion/shainet#111: neighbours and halves confused.
+TEST(RotaryPairs, AreNeighboursOrHalvesAsTheStyleSays) {
+  const ls::RopeConfig config{.rotary_dim = 4, .base = 10000, .positions = 2};
+  const auto neighbours = stored_key<ls::Interleaved>(unit<float>(4, 0), 1, config),
+             halves = stored_key<ls::HalfSplit>(unit<float>(4, 0), 1, config);
+  const auto c = static_cast<float>(std::cos(1.0)), s = static_cast<float>(std::sin(1.0));
+  EXPECT_EQ(neighbours, (std::vector<float>{c, s, 0, 0}));
+  EXPECT_EQ(halves, (std::vector<float>{c, 0, s, 0}));
+}
+
+TEST(RotaryPairs, OfBothStylesArePermutationsOfEachOther) {
+  for (const Index dim : {2, 4, 6, 64, 128}) {
+    const ls::RopeConfig config{.rotary_dim = dim, .base = 500000, .positions = 100};
+    const auto halves = numbers<float>(dim, 192);
+    auto neighbours = halves;
+    for (Index i = 0; i < dim / 2; ++i) {
+      neighbours[at(2 * i)] = halves[at(i)];
+      neighbours[at(2 * i + 1)] = halves[at(i + dim / 2)];
+    }
+    const auto by_halves = stored_key<ls::HalfSplit>(halves, 77, config),
+               by_neighbours = stored_key<ls::Interleaved>(neighbours, 77, config);
+    for (Index i = 0; i < dim / 2; ++i) {
+      EXPECT_EQ(by_halves[at(i)], by_neighbours[at(2 * i)]);
+      EXPECT_EQ(by_halves[at(i + dim / 2)], by_neighbours[at(2 * i + 1)]);
+    }
+  }
+}
+
+// kekzl/imp#1316, lablup/mlxcel#1049: a float frequency times a large position; tests stopped at position 40.
+TEST(RotaryAngles, AreRightAtLargePositions) {
+  const auto expect_right = [](const ls::RopeTable<float>& table, Index rotary_dim, Index pair, Index position) {
+    const long double angle =
+        static_cast<long double>(position) *
+        std::pow(1e6L, -2.0L * static_cast<long double>(pair) / static_cast<long double>(rotary_dim));
+    const auto stored = stored_key<ls::HalfSplit>(unit<float>(rotary_dim, pair), position, table);
+    // Half a unit of float at 1, and the double angle's own error: 3 roundings of an angle below 2^20.
+    EXPECT_NEAR(static_cast<double>(stored[at(pair)]), static_cast<double>(std::cos(angle)), 0x1p-25 + 3 * 0x1p-33)
+        << "pair " << pair << " of " << rotary_dim << " at " << position;
+    EXPECT_NEAR(static_cast<double>(stored[at(pair + rotary_dim / 2)]), static_cast<double>(std::sin(angle)),
+                0x1p-25 + 3 * 0x1p-33)
+        << "pair " << pair << " of " << rotary_dim << " at " << position;
+  };
+  const ls::RopeTable<float> wide({.rotary_dim = 128, .base = 1e6, .positions = 131072}),
+      narrow({.rotary_dim = 4, .base = 1e6, .positions = 1048576});
+  EXPECT_NEAR(static_cast<double>(wide.cos(131071)[3]), -0.493971, 1e-6);
+  for (const Index position : {40, 2000, 16000, 131071}) {
+    for (const Index pair : {0, 1, 3, 17, 63}) expect_right(wide, 128, pair, position);
+    for (const Index pair : {0, 1}) expect_right(narrow, 4, pair, position);
+  }
+  for (const Index pair : {0, 1}) expect_right(narrow, 4, pair, 1048575);
+}
+
+}  // namespace
