@@ -1,0 +1,26 @@
+# Builds the golden program by one command line and runs it. Run with -D COMPILER= -D "FLAGS=" -D SOURCE_DIR= -D INCLUDE_DIR=
+# -D SYSTEM_DIRS= -D SCRATCH_DIR= -P.
+cmake_minimum_required(VERSION 3.25)
+
+find_program(compiler NAMES ${COMPILER} NO_CACHE)
+if(NOT compiler)
+  message("SKIPPED: no ${COMPILER} here")
+  return()
+endif()
+
+set(options -std=c++20 -I ${INCLUDE_DIR})
+foreach(dir IN LISTS SYSTEM_DIRS)
+  list(APPEND options -isystem ${dir})
+endforeach()
+separate_arguments(flags UNIX_COMMAND "${FLAGS}")
+file(GLOB sources ${SOURCE_DIR}/*_cases.cpp ${SOURCE_DIR}/golden_main.cpp)
+file(REMOVE_RECURSE ${SCRATCH_DIR})
+file(MAKE_DIRECTORY ${SCRATCH_DIR})
+execute_process(
+  COMMAND ${compiler} ${options} ${flags} ${sources} -o ${SCRATCH_DIR}/golden COMMAND_ERROR_IS_FATAL ANY
+)
+execute_process(COMMAND ${SCRATCH_DIR}/golden RESULT_VARIABLE result)
+file(REMOVE_RECURSE ${SCRATCH_DIR})
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "${COMPILER} ${FLAGS}: not the golden bits")
+endif()

@@ -1,0 +1,3 @@
+#include "compare_impl.hpp"
+
+template sweep::Outcome sweep::compare<Eigen::bfloat16>(const Configuration&, const std::vector<ls::InstructionSet>&);
