@@ -91,7 +91,7 @@ template <class C, class S, int R, int N, bool Few>
 
 /// The same for one row whose keys are listed.
 template <class C, class S>
-[[gnu::noinline]] void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
+inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
   using Line = Lines<C, S, 1>;
   using Reg = typename Simd<C>::Reg;
   for (Index l = 0; l < value_lines; ++l) {
@@ -153,6 +153,47 @@ template <class C>
   return V::fold_sum(sum);
 }
 
+/// f.template operator()<R, Few>() for one of the few tiles that exist: the one that fills the registers, or 1, 4 or 8 rows that wait for
+/// memory anyhow. Tiles need not be full.
+template <class C, class F>
+[[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
+  if (height == 1) return f.template operator()<1, true>();
+  if constexpr (Simd<C>::decode_rows >= 4)
+    if (height == 4) return f.template operator()<4, true>();
+  if constexpr (Simd<C>::decode_rows >= 8)
+    if (height == 8) return f.template operator()<8, true>();
+  f.template operator()<static_cast<int>(Simd<C>::rows), false>();
+}
+template <class C>
+constexpr Index tile_height(Index rows) noexcept {
+  if (rows == 1) return 1;
+  if (rows <= 4 && Simd<C>::decode_rows >= 4) return 4;
+  if (rows <= 8 && Simd<C>::decode_rows >= 8) return 8;
+  return Simd<C>::rows;
+}
+
+/// The products of register tiles, whatever the policies. Defined outside of the class, so that a program of many translation units may
+/// instantiate them in one of them.
+template <class C, class S>
+struct TileProducts {
+  static void scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept;
+  static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept;
+  static void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept;
+};
+
+template <class C, class S>
+void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) { score_rows<C, S, R, Few>(query, q_stride, keys, head_dim, first, last, score, ahead); });
+}
+template <class C, class S>
+void TileProducts<C, S>::weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) { weigh_rows<C, S, R, Few>(weight, values, rows, value_lines, sum, o_stride, ahead); });
+}
+template <class C, class S>
+void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
+  weigh_keys<C, S>(weight, values, keys, count, row, value_lines, sum);
+}
+
 /// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one range.
 template <class C, class Rules, class Pattern>
 inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q, Index b, RowInBlock<C>& in_block, Visibility visibility, C* score, std::uint16_t* listed) noexcept {
@@ -190,25 +231,6 @@ inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, 
   return {values + first_tile * lanes * lanes, (last_tile - first_tile) * lanes * lanes * bytes, BlockLayout<S>::value_slab * bytes, value_lines};
 }
 
-/// f.template operator()<R, Few>() for one of the few tiles that exist: the one that fills the registers, or 1, 4 or 8 rows that wait for
-/// memory anyhow. Tiles need not be full.
-template <class C, class F>
-[[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
-  if (height == 1) return f.template operator()<1, true>();
-  if constexpr (Simd<C>::decode_rows >= 4)
-    if (height == 4) return f.template operator()<4, true>();
-  if constexpr (Simd<C>::decode_rows >= 8)
-    if (height == 8) return f.template operator()<8, true>();
-  f.template operator()<static_cast<int>(Simd<C>::rows), false>();
-}
-template <class C>
-constexpr Index tile_height(Index rows) noexcept {
-  if (rows == 1) return 1;
-  if (rows <= 4 && Simd<C>::decode_rows >= 4) return 4;
-  if (rows <= 8 && Simd<C>::decode_rows >= 8) return 8;
-  return Simd<C>::rows;
-}
-
 /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after this one.
 template <class C, class Cache, class Rules, class Pattern>
 inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows, Index height,
@@ -230,10 +252,8 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
   if (lowest >= highest) return;
 
   const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes), value_lines = ceil_div(rules.v_head_dim, lanes);
-  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    score_rows<C, S, R, Few>(scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
-                             Few ? values_ahead(block.values, value_lines, first_tile, last_tile) : Ahead{});
-  });
+  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
+                             values_ahead(block.values, value_lines, first_tile, last_tile));
 
   // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
   C m[TiledScratch<C>::most_tile_rows];
@@ -255,14 +275,12 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     row.seen = true;
     in_block[r].alpha = row.split.join_block(m[r], row_weights(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
     if (in_block[r].listed)
-      weigh_listed<C, S>(score, block.values, scratch.listed + r * block_keys, listed_keys[r], in_block[r], value_lines, sum + r * scratch.o_stride);
+      TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed + r * block_keys, listed_keys[r], in_block[r], value_lines, sum + r * scratch.o_stride);
     else
       together = true;
   }
   if (!together) return;
-  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    weigh_rows<C, S, R, Few>(scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
-  });
+  TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
 }
 
 /// Scales the queries and notes what each row may see; the range of keys that some row sees.
@@ -382,8 +400,8 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
-      score_rows<C, S, 1, true>(scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
-                                ceil_div(keys.last - base, lanes), scratch.score, {});
+      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
+                                 ceil_div(keys.last - base, lanes), scratch.score, {});
       rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;

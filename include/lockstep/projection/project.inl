@@ -26,6 +26,27 @@ template <class C, class S, int R, int P>
   }
 }
 
+/// The products of rows and one chunk of a panel, or of one row and four panels. Defined outside of the class, so that a program of
+/// many translation units may instantiate them in one of them.
+template <class C, class S>
+struct PanelProducts {
+  static void rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y, Ahead ahead) noexcept;
+  static void row(const C* x, Index steps, const S* weights, Index panel_stride, bool first, C* y) noexcept;
+};
+
+template <class C, class S>
+void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y, Ahead ahead) noexcept {
+  for (Index r = 0; r < rows;)
+    r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
+      project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel, ahead);
+    });
+}
+template <class C, class S>
+void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index panel_stride, bool first, C* y) noexcept {
+  Ahead none;
+  project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none);
+}
+
 /// y + bias, of one row and panel.
 template <class C>
 inline void add_bias(const C* bias, C* y) noexcept {
@@ -41,11 +62,8 @@ inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWei
   for (Index chunk = 0; chunk < chunks; ++chunk) {
     const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
     const S* next = chunk + 1 < chunks ? weights.panel_data(p) + (chunk + 1) * weights.block_stride() : weights.panel_data(p + 1);
-    Ahead ahead = chunk + 1 < chunks || (p + 1) * panel < weights.out() ? Ahead(next, chunk_bytes, 0, 1) : Ahead();
-    for (Index r = 0; r < rows;)
-      r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
-        project_chunk<C, S, R, 1>(x + r * x_stride + first, x_stride, steps, weights.panel_data(p) + chunk * weights.block_stride(), 0, chunk == 0, y + r * panel, ahead);
-      });
+    const Ahead ahead = chunk + 1 < chunks || (p + 1) * panel < weights.out() ? Ahead(next, chunk_bytes, 0, 1) : Ahead();
+    PanelProducts<C, S>::rows(x + first, x_stride, rows, steps, weights.panel_data(p) + chunk * weights.block_stride(), chunk == 0, y, ahead);
   }
   for (Index r = 0; r < rows; ++r) {
     add_bias(weights.bias_data(p), y + r * panel);
@@ -58,10 +76,9 @@ template <class C, class S, class Write>
 inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y, const Write& write) noexcept {
   constexpr Index panel = PackedWeights<S>::panel;
   const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
-  Ahead none;
   for (Index chunk = 0; chunk < chunks; ++chunk) {
     const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
-    project_chunk<C, S, 1, 4>(x + first, 0, steps, weights.panel_data(p) + chunk * weights.block_stride(), apart * projection_block * panel, chunk == 0, y, none);
+    PanelProducts<C, S>::row(x + first, steps, weights.panel_data(p) + chunk * weights.block_stride(), apart * projection_block * panel, chunk == 0, y);
   }
   for (Index i = 0; i < 4; ++i) {
     add_bias(weights.bias_data(p + i * apart), y + i * panel);
