@@ -17,7 +17,7 @@ namespace bench {
 namespace {
 
 // A quick report ends within 45 seconds; the rest is for the last workload's set-up and overrun.
-constexpr double quick_seconds = 38;
+constexpr double quick_seconds = 34;
 constexpr std::size_t enough_kept_quick = 11, enough_kept = 31;
 // Slow readings may double a line's time to get this many repetitions; fewest_taken are made whatever the time.
 constexpr std::size_t few_taken = 8, fewest_taken = 3;
@@ -42,7 +42,7 @@ void Report::run(const std::vector<Entry>& entries) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     // Measured time is a share of what is left: set-up and calibration take the rest of it.
     const double left = quick_seconds - (now() - started_);
-    const double share = 0.6 * left / static_cast<double>(chosen.size() - i);
+    const double share = 0.5 * left / static_cast<double>(chosen.size() - i);
     until_ = options_.quick ? std::min(most_seconds_quick, std::max(share, 0.1)) : most_seconds;
     right_ = true;
     chosen[i]->measure(*this, *chosen[i]);
@@ -68,7 +68,8 @@ void Report::compare(const Entry& entry, Gauge work, const std::vector<Limit>& l
   };
   const auto patience = [&] {
     if (now() < end) return true;
-    return ratios[0].taken() < (now() < end + until_ ? few_taken : fewest_taken);
+    const bool in_time = !options_.quick || now() - started_ < quick_seconds;
+    return ratios[0].taken() < (now() < end + until_ && in_time ? few_taken : fewest_taken);
   };
   while (!enough() && patience()) {
     const double rate = work.read();
