@@ -171,7 +171,7 @@ TYPED_TEST(Project, HasTheSameBitsOnAnyExecutor) {
   const Product<TypeParam> product(400, 130, 70, true);
   const std::vector<TypeParam> serial = product.of(product.x_view());
   for (const Index threads : {1, 3, 16})
-    EXPECT_TRUE(same_bits(product.of(product.x_view(), ls::Hook(run_backwards, nullptr, threads)), serial));
+    EXPECT_TRUE(same_bits(product.of(product.x_view(), ls::Hook(run_backwards, nullptr, threads, 0)), serial));
 }
 
 TEST(Project, IsNearTheProductInDouble) {
