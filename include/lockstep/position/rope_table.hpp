@@ -73,11 +73,11 @@ class RopeTable {
     if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base)) return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
+    if (config.positions < 0 || config.positions > (Index{1} << 31))
+      return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
     // Below 1 a base raises frequencies above 1, at most to 1/base; sines are good up to angles of 2^31.
     if (static_cast<double>(config.positions) / config.base > 0x1p31)
       return Status::invalid("base", "given %g with %" PRId64 " positions, allowed angles up to 2^31", config.base, config.positions);
-    if (config.positions < 0 || config.positions > (Index{1} << 31))
-      return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
     return {};
   }
 
