@@ -17,7 +17,8 @@ struct TestPool {
   void (*prepare)() = nullptr;
   Index calls = 0;
 
-  ls::Hook hook(Index threads) { return {&TestPool::run, this, threads, 0};  // small work too }
+  /// Takes small work too.
+  ls::Hook hook(Index threads) { return {&TestPool::run, this, threads, 0}; }
 
  private:
   static void run(void* self, Index n, ls::Hook::Task task, void* argument) {
