@@ -3,6 +3,7 @@
 #include <lockstep/kernel/tiled.hpp>
 
 #include "cases.hpp"
+#include "kernel_instances.hpp"
 
 namespace golden {
 

@@ -1,4 +1,4 @@
-# Builds the golden program by one command line and runs it. Run with -D COMPILER= -D "FLAGS=" -D SOURCE_DIR= -D INCLUDE_DIR=
+# Builds the golden program by one command line and runs it. Run with -D COMPILER= -D "FLAGS=" -D TESTS_DIR= -D INCLUDE_DIR=
 # -D SYSTEM_DIRS= -D SCRATCH_DIR= -P.
 cmake_minimum_required(VERSION 3.25)
 
@@ -8,12 +8,12 @@ if(NOT compiler)
   return()
 endif()
 
-set(options -std=c++20 -I ${INCLUDE_DIR})
+set(options -std=c++20 -I ${INCLUDE_DIR} -I ${TESTS_DIR})
 foreach(dir IN LISTS SYSTEM_DIRS)
   list(APPEND options -isystem ${dir})
 endforeach()
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
-file(GLOB sources ${SOURCE_DIR}/*_cases.cpp ${SOURCE_DIR}/golden_main.cpp)
+file(GLOB sources ${TESTS_DIR}/golden/*_cases.cpp ${TESTS_DIR}/golden/golden_main.cpp ${TESTS_DIR}/meta/kernel_instances.cpp)
 file(REMOVE_RECURSE ${SCRATCH_DIR})
 file(MAKE_DIRECTORY ${SCRATCH_DIR})
 execute_process(

@@ -9,6 +9,7 @@
 #include <lockstep/numeric/trig.hpp>
 
 #include "cases.hpp"
+#include "kernel_instances.hpp"
 
 namespace golden {
 

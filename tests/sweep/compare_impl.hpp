@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "compare.hpp"
+#include "kernel_instances.hpp"
 
 namespace sweep {
 
