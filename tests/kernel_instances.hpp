@@ -1,4 +1,5 @@
-// The register-tile products of all element types, instantiated once for all test programs: they are half of what a layer costs to compile.
+// The register-tile products of all element types, instantiated once for all test programs: they are half of what a
+// layer costs to compile.
 #pragma once
 
 #include "lockstep/kernel/tiled.hpp"

@@ -44,14 +44,18 @@ auto* cache_at(K& caches, Index i) noexcept {
     return &caches[static_cast<std::size_t>(i)];
 }
 template <CacheOrList K>
-using CacheIn = std::remove_cv_t<std::remove_pointer_t<decltype(cache_at(std::declval<std::remove_reference_t<K>&>(), Index{}))>>;
+using CacheIn =
+    std::remove_cv_t<std::remove_pointer_t<decltype(cache_at(std::declval<std::remove_reference_t<K>&>(), Index{}))>>;
 
 /// Caches of a batch: as many as sequences, none null.
 template <class K>
 Status check_caches(const K& caches, Index batch) noexcept {
-  if (cache_count(caches) != batch) return Status::invalid("caches", "given %" PRId64 ", allowed one for each of %" PRId64 " sequences", cache_count(caches), batch);
+  if (cache_count(caches) != batch)
+    return Status::invalid("caches", "given %" PRId64 ", allowed one for each of %" PRId64 " sequences",
+                           cache_count(caches), batch);
   for (Index b = 0; b < batch; ++b)
-    if (cache_at(caches, b) == nullptr) return Status::invalid("caches", "given a null pointer for sequence %" PRId64 ", allowed one cache for each", b);
+    if (cache_at(caches, b) == nullptr)
+      return Status::invalid("caches", "given a null pointer for sequence %" PRId64 ", allowed one cache for each", b);
   return {};
 }
 
@@ -68,9 +72,11 @@ Status check_results(View<C, 4> weights, View<C, 3> lse, Index batch, Index head
 template <class D>
 Status check_dropout(const D& dropout, Mode mode, std::span<const std::uint32_t> streams, Index batch) noexcept {
   if (Status s = check_policy(dropout); !s.ok()) return s;
-  if (mode == Mode::training && !D::active) return Status::invalid("mode", "given training, allowed inference: there is no dropout policy");
+  if (mode == Mode::training && !D::active)
+    return Status::invalid("mode", "given training, allowed inference: there is no dropout policy");
   if (!streams.empty() && static_cast<Index>(streams.size()) != batch)
-    return Status::invalid("dropout_streams", "given %zu, allowed none or one for each of %" PRId64 " sequences", streams.size(), batch);
+    return Status::invalid("dropout_streams", "given %zu, allowed none or one for each of %" PRId64 " sequences",
+                           streams.size(), batch);
   return {};
 }
 
@@ -82,8 +88,9 @@ struct AttendOptions {
   using Set = PolicySet<C, Policies...>;
   /// Place of the first query. Default: kv_len - q_len of each sequence, so that the last query stands at the last key.
   std::optional<Index> offset{};
-  View<C, 4> weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
-  View<C, 3> lse{};      ///< also write the natural log-sum-exp [batch, heads, q_len]
+  View<C, 4>
+      weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
+  View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
   typename Set::Mask mask{};
   typename Set::Logits logits{};
   typename Set::Sharing sharing{};
@@ -98,7 +105,8 @@ namespace detail {
 
 template <class Options, class C, class K>
 KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K& caches) noexcept {
-  KernelShape shape{query.extent[0], query.extent[1], 0, query.extent[2], 0, query.extent[3], 0, options.executor.concurrency()};
+  KernelShape shape{
+      query.extent[0], query.extent[1], 0, query.extent[2], 0, query.extent[3], 0, options.executor.concurrency()};
   for (Index b = 0; b < query.extent[0]; ++b) {
     const auto& cache = *cache_at(caches, b);
     shape.kv_len = cache.length() > shape.kv_len ? cache.length() : shape.kv_len;
@@ -110,7 +118,8 @@ KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K
 
 template <class Options, class C, class Cache>
 Index attend_bytes(const KernelShape& shape) noexcept {
-  return Workspace::bytes_for<AttentionCall<C, Cache>>(shape.sequences) + Options::Set::Kernel::template bytes<C>(shape);
+  return Workspace::bytes_for<AttentionCall<C, Cache>>(shape.sequences) +
+         Options::Set::Kernel::template bytes<C>(shape);
 }
 
 template <class Options, class C, class K>
@@ -120,20 +129,27 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   if (Status s = check_caches(caches, batch); !s.ok()) return s;
   for (Index b = 0; b < batch; ++b) {
     const CacheShape shape = cache_at(caches, b)->shape();
-    if (shape.head_dim != head_dim) return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim, shape.head_dim);
-    if (b > 0 && !(shape == cache_at(caches, 0)->shape())) return Status::invalid("caches", "given caches of different shapes, allowed one shape");
+    if (shape.head_dim != head_dim)
+      return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim, shape.head_dim);
+    if (b > 0 && !(shape == cache_at(caches, 0)->shape()))
+      return Status::invalid("caches", "given caches of different shapes, allowed one shape");
   }
   if (batch > 0) {
     if (Status s = check_heads(options.sharing, heads, cache_at(caches, 0)->shape().kv_heads); !s.ok()) return s;
-    if (Status s = check_shape<C, 4>("context", context, {batch, q_len, heads, cache_at(caches, 0)->shape().v_head_dim}); !s.ok()) return s;
+    if (Status s =
+            check_shape<C, 4>("context", context, {batch, q_len, heads, cache_at(caches, 0)->shape().v_head_dim});
+        !s.ok())
+      return s;
   }
   const KernelShape shape = kernel_shape(options, query, caches);
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
   if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
-  if (overlap(bytes_of(query), bytes_of(context))) return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
+  if (overlap(bytes_of(query), bytes_of(context)))
+    return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
-    if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context))) return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
+    if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context)))
+      return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
   if (options.workspace != nullptr) return options.workspace->check(attend_bytes<Options, C, CacheIn<K>>(shape));
   return {};
 }
@@ -146,26 +162,33 @@ using AttendOptionsFor = AttendOptions<compute_t<typename detail::CacheIn<K>::St
 
 /// Whether attend() would take these arguments: ok, or the error that it would raise. Nothing is done.
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
-Status check_attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+Status check_attend(const Q& q, const K& caches, Out&& context,
+                    const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  static_assert(ViewableAs<const Q&, const C, 4>, "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, q_len, heads, head_dim]");
-  static_assert(ViewableAs<Out&, C, 4>, "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
+  static_assert(ViewableAs<const Q&, const C, 4>,
+                "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
+                "q_len, heads, head_dim]");
+  static_assert(
+      ViewableAs<Out&, C, 4>,
+      "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
   return detail::check_attend(View<const C, 4>(q), caches, View<C, 4>(context), options);
 }
 
 /// Workspace that attend() takes for these arguments, in bytes, alignment included.
 template <class... Policies, class Q, detail::CacheOrList K>
-Index attend_workspace_bytes(const Q& q, const K& caches, const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+Index attend_workspace_bytes(const Q& q, const K& caches,
+                             const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(detail::kernel_shape(options, View<const C, 4>(q), caches)) +
+  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
+             detail::kernel_shape(options, View<const C, 4>(q), caches)) +
          Workspace::alignment;
 }
 
 /// context = softmax(scale q k^T, masked) v for every query and head.
 ///
-/// q [q_len, heads, head_dim] against one cache, or [batch, q_len, heads, head_dim] against a list of caches, one a sequence; context the
-/// same with v_head_dim. q is rotated already, and the cache holds the keys of these queries too. The number of kv heads is the cache's.
-/// Errors: those of check_attend(), raised before anything is written.
+/// q [q_len, heads, head_dim] against one cache, or [batch, q_len, heads, head_dim] against a list of caches, one a
+/// sequence; context the same with v_head_dim. q is rotated already, and the cache holds the keys of these queries too.
+/// The number of kv heads is the cache's. Errors: those of check_attend(), raised before anything is written.
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) {
   raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
@@ -186,20 +209,25 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
   for (Index b = 0; b < batch; ++b) {
     const Cache* cache = detail::cache_at(caches, b);
     const Index kv_len = cache->length();
-    new (calls + b) Call{.cache = cache,
-                         .query = query.at(b),
-                         .context = out.at(b),
-                         .lse = options.lse.present() ? options.lse.at(b) : View<C, 2>{},
-                         .weights = options.weights.present() ? options.weights.at(b) : View<C, 3>{},
-                         .sequence = b,
-                         .first_row = 0,
-                         .first_place = options.offset.value_or(kv_len - query.extent[1]),
-                         .kv_len = kv_len,
-                         .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
+    new (calls + b)
+        Call{.cache = cache,
+             .query = query.at(b),
+             .context = out.at(b),
+             .lse = options.lse.present() ? options.lse.at(b) : View<C, 2>{},
+             .weights = options.weights.present() ? options.weights.at(b) : View<C, 3>{},
+             .sequence = b,
+             .first_row = 0,
+             .first_place = options.offset.value_or(kv_len - query.extent[1]),
+             .kv_len = kv_len,
+             .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
   }
-  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing, typename Options::Set::Dropout> rules{
-      options.mask, options.logits, options.sharing, options.dropout, shape.heads, shape.kv_heads, shape.head_dim, shape.v_head_dim, options.mode == Mode::training};
-  Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(batch)), rules, options.executor, workspace);
+  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing,
+                       typename Options::Set::Dropout>
+      rules{options.mask,    options.logits,   options.sharing,
+            options.dropout, shape.heads,      shape.kv_heads,
+            shape.head_dim,  shape.v_head_dim, options.mode == Mode::training};
+  Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(batch)), rules,
+                                                  options.executor, workspace);
 }
 
 /// The order of plain key and value memory: NHD or HND.
@@ -213,9 +241,11 @@ struct PlainKeyValues {
   Order order = Order::token_head_dim;
 };
 
-/// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a cache. Same bits.
+/// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a
+/// cache. Same bits.
 template <class... Policies, class Q, class S, class Out>
-void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context, const AttendOptions<compute_t<S>, Policies...>& options = {}) {
+void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
+            const AttendOptions<compute_t<S>, Policies...>& options = {}) {
   const auto heads_first = [&plain](View<const S, 3> v) {
     if (plain.order == Order::token_head_dim) {
       std::swap(v.extent[0], v.extent[1]);

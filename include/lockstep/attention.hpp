@@ -14,7 +14,8 @@
 
 namespace lockstep {
 
-/// The sizes of a layer. `heads` and `kv_heads` are for Dynamic head numbers; where the type says them, 0 or the same number.
+/// The sizes of a layer. `heads` and `kv_heads` are for Dynamic head numbers; where the type says them, 0 or the same
+/// number.
 struct LayerShape {
   Index hidden = 0;
   Index head_dim = 0;
@@ -23,8 +24,9 @@ struct LayerShape {
   Index kv_heads = 0;
 };
 
-/// Projection weights as checkpoints have them, [out, in]: query [heads head_dim, hidden], key [kv_heads head_dim, hidden], value
-/// [kv_heads v_head_dim, hidden], output [hidden, heads v_head_dim]; biases [out], each optional. Borrowed during construction only.
+/// Projection weights as checkpoints have them, [out, in]: query [heads head_dim, hidden], key [kv_heads head_dim,
+/// hidden], value [kv_heads v_head_dim, hidden], output [hidden, heads v_head_dim]; biases [out], each optional.
+/// Borrowed during construction only.
 template <class T>
 struct LayerWeights {
   View<const T, 2> query{}, key{}, value{}, output{};
@@ -33,7 +35,8 @@ struct LayerWeights {
 
 namespace detail {
 
-/// Scratch objects that come back after use, so that steady calls take nothing from the heap. As many live as calls have run at once.
+/// Scratch objects that come back after use, so that steady calls take nothing from the heap. As many live as calls
+/// have run at once.
 template <class Scratch>
 class ScratchPool {
  public:
@@ -117,15 +120,17 @@ P pick_policy(V&& value, Vs&&... values) {
 
 /// A layer of causal grouped-query attention, y = W_o attention(rope(W_q x), rope(W_k x), W_v x).
 ///
-/// T: float and double compute in their own type; Eigen::half and Eigen::bfloat16 are stored and computed in float. Heads query heads
-/// share KvHeads key/value heads; either may be Dynamic. Policies: at most one of each kind, in any order (defaults.hpp names the usual ones).
+/// T: float and double compute in their own type; Eigen::half and Eigen::bfloat16 are stored and computed in float.
+/// Heads query heads share KvHeads key/value heads; either may be Dynamic. Policies: at most one of each kind, in any
+/// order (defaults.hpp names the usual ones).
 ///
-/// The promise: a row's output depends on that row, the keys it sees and fixed constants alone. Decoding with a cache has the
-/// bits of the full forward, at any chunking, among any batch mates, on any executor.
-/// A const layer may be used by many threads at once, each with its own caches.
+/// The promise: a row's output depends on that row, the keys it sees and fixed constants alone. Decoding with a cache
+/// has the bits of the full forward, at any chunking, among any batch mates, on any executor. A const layer may be used
+/// by many threads at once, each with its own caches.
 template <class T, int Heads, int KvHeads, class... Policies>
 class Attention {
-  static_assert(Element<T>, "lockstep::Attention: the element type must be float, double, Eigen::half or Eigen::bfloat16");
+  static_assert(Element<T>,
+                "lockstep::Attention: the element type must be float, double, Eigen::half or Eigen::bfloat16");
   static_assert(Heads == Dynamic || Heads >= 1, "lockstep::Attention: Heads must be at least 1, or Dynamic");
   static_assert(KvHeads == Dynamic || KvHeads >= 1, "lockstep::Attention: KvHeads must be at least 1, or Dynamic");
 
@@ -143,23 +148,27 @@ class Attention {
   using Executor = typename Set::Executor;
 
   static_assert(Heads == Dynamic || KvHeads == Dynamic || detail::shares<Sharing>(Heads, KvHeads),
-                "lockstep::Attention: Heads must be a multiple of KvHeads, because each kv head serves a group of equally many query heads");
+                "lockstep::Attention: Heads must be a multiple of KvHeads, because each kv head serves a group of "
+                "equally many query heads");
 
   /// What a forward takes and gives beside x, cache and y.
   struct Options {
-    View<Compute, 4> weights{};         ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
-    View<Compute, 3> lse{};             ///< also write the natural log-sum-exp [batch, heads, q_len]
-    View<Compute, 3> context{};         ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
-    View<const Index, 2> positions{};   ///< rotary positions [batch, q_len] instead of cache length + row
-    std::optional<Index> offset{};      ///< the cache length that the caller counts on; another one is refused
-    const Mask* mask = nullptr;         ///< instead of the layer's own, for this call
-    Mode mode = Mode::inference;        ///< training: the dropout policy takes part
+    View<Compute, 4>
+        weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
+    View<Compute, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
+    View<Compute, 3>
+        context{};  ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
+    View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of cache length + row
+    std::optional<Index> offset{};     ///< the cache length that the caller counts on; another one is refused
+    const Mask* mask = nullptr;        ///< instead of the layer's own, for this call
+    Mode mode = Mode::inference;       ///< training: the dropout policy takes part
     std::span<const std::uint32_t> dropout_streams{};  ///< one a sequence; empty: 0 for all
-    Workspace* workspace = nullptr;     ///< null: the layer keeps one for each call that runs at once
+    Workspace* workspace = nullptr;                    ///< null: the layer keeps one for each call that runs at once
   };
 
-  /// Packs the weights. `values` are the policies' values (a RopeTable, a mask, an executor ...), in any order; those not
-  /// given are default-constructed. Errors: sizes below 1, head numbers that do not divide, weights of other shapes, a rotary_dim above head_dim.
+  /// Packs the weights. `values` are the policies' values (a RopeTable, a mask, an executor ...), in any order; those
+  /// not given are default-constructed. Errors: sizes below 1, head numbers that do not divide, weights of other
+  /// shapes, a rotary_dim above head_dim.
   template <class... Values>
   Attention(const LayerShape& shape, const LayerWeights<T>& weights, Values&&... values)
       : shape_(completed(shape)),
@@ -169,7 +178,9 @@ class Attention {
         logits_(detail::pick_policy<Logits>(values...)),
         dropout_(detail::pick_policy<Dropout>(values...)),
         executor_(detail::pick_policy<Executor>(values...)) {
-    static_assert((serves_a_policy<Values> && ...), "lockstep::Attention: every value after the weights must be the value of one of the layer's policies");
+    static_assert(
+        (serves_a_policy<Values> && ...),
+        "lockstep::Attention: every value after the weights must be the value of one of the layer's policies");
     raise_unless_ok(check_shapes(weights));
     if constexpr (requires { position_.prepare(Index{}); }) position_.prepare(shape_.head_dim);
     raise_unless_ok(check_policies());
@@ -179,18 +190,21 @@ class Attention {
     qkv_.place(query_width() + key_width(), weights.value, weights.value_bias);
     output_ = PackedWeights<WeightElement>(shape_.hidden, context_width());
     output_.place(0, weights.output, weights.output_bias);
-    for (const auto& bias : {weights.query_bias, weights.key_bias, weights.value_bias, weights.output_bias}) biases_ += bias.present() ? bias.extent[0] : 0;
+    for (const auto& bias : {weights.query_bias, weights.key_bias, weights.value_bias, weights.output_bias})
+      biases_ += bias.present() ? bias.extent[0] : 0;
   }
 
-  /// An empty cache of this layer's shape for `capacity` tokens of one sequence; more arguments go to the cache's constructor.
+  /// An empty cache of this layer's shape for `capacity` tokens of one sequence; more arguments go to the cache's
+  /// constructor.
   template <class... Args>
   Cache make_cache(Index capacity, Args&&... args) const {
     return Cache(cache_shape(), capacity, std::forward<Args>(args)...);
   }
 
-  /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a sequence, of any
-  /// lengths: appends q_len keys and values to each cache and writes y of x's shape. x, y and what options ask for must not overlap.
-  /// Errors: those of check(), raised before anything is written; whatever else fails leaves the caches as before.
+  /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
+  /// sequence, of any lengths: appends q_len keys and values to each cache and writes y of x's shape. x, y and what
+  /// options ask for must not overlap. Errors: those of check(), raised before anything is written; whatever else fails
+  /// leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
     check_types<X, Y>();
@@ -233,7 +247,8 @@ class Attention {
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{}, false);
   }
 
-  /// Workspace of a forward of `batch` sequences with q_len queries each, at most kv_len keys afterwards, in bytes, alignment included.
+  /// Workspace of a forward of `batch` sequences with q_len queries each, at most kv_len keys afterwards, in bytes,
+  /// alignment included.
   Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
     return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_)) + Workspace::alignment;
   }
@@ -252,13 +267,15 @@ class Attention {
 
   /// One line: sizes, policies, parameter count.
   friend std::ostream& operator<<(std::ostream& out, const Attention& layer) {
-    out << "Attention<" << element_name() << ">: hidden " << layer.hidden() << ", " << layer.heads() << " query heads over " << layer.kv_heads()
-        << " kv heads, head_dim " << layer.head_dim();
+    out << "Attention<" << element_name() << ">: hidden " << layer.hidden() << ", " << layer.heads()
+        << " query heads over " << layer.kv_heads() << " kv heads, head_dim " << layer.head_dim();
     if (layer.v_head_dim() != layer.head_dim()) out << ", v_head_dim " << layer.v_head_dim();
     out << "; position " << detail::name_of<Position>();
-    if (layer.position_.rotary_dim() > 0) out << " (rotary_dim " << layer.position_.rotary_dim() << ", positions " << layer.position_.positions() << ")";
-    return out << ", mask " << detail::name_of<Mask>() << ", heads " << detail::name_of<Sharing>() << ", logits " << detail::name_of<Logits>() << ", cache "
-               << detail::name_of<Cache>() << ", dropout " << detail::name_of<Dropout>() << ", kernel " << detail::name_of<Kernel>() << ", executor "
+    if (layer.position_.rotary_dim() > 0)
+      out << " (rotary_dim " << layer.position_.rotary_dim() << ", positions " << layer.position_.positions() << ")";
+    return out << ", mask " << detail::name_of<Mask>() << ", heads " << detail::name_of<Sharing>() << ", logits "
+               << detail::name_of<Logits>() << ", cache " << detail::name_of<Cache>() << ", dropout "
+               << detail::name_of<Dropout>() << ", kernel " << detail::name_of<Kernel>() << ", executor "
                << detail::name_of<Executor>() << "; " << layer.parameter_count() << " parameters";
   }
 
@@ -277,20 +294,24 @@ class Attention {
     std::vector<Cache> caches;  // of cacheless forwards
   };
 
-  // Rows of all sequences, one after the other, go through the layer in chunks of this many, which bounds the workspace: q, k, v and
-  // context of a chunk stay in cache, and the projections are long enough to run at full speed from some 200 rows on.
+  // Rows of all sequences, one after the other, go through the layer in chunks of this many, which bounds the
+  // workspace: q, k, v and context of a chunk stay in cache, and the projections are long enough to run at full speed
+  // from some 200 rows on.
   static constexpr Index chunk_rows = 256;
 
   template <class V>
-  static constexpr bool serves_a_policy = detail::stands_for<Position, V> || detail::stands_for<Mask, V> || detail::stands_for<Sharing, V> ||
-                                          detail::stands_for<Logits, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
+  static constexpr bool serves_a_policy =
+      detail::stands_for<Position, V> || detail::stands_for<Mask, V> || detail::stands_for<Sharing, V> ||
+      detail::stands_for<Logits, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
 
   template <class X, class Y>
   static constexpr void check_types() noexcept {
     static_assert(ViewableAs<const X&, const T, 3>,
-                  "lockstep::Attention: x must be a matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the layer's element type that lies in memory");
+                  "lockstep::Attention: x must be a matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the "
+                  "layer's element type that lies in memory");
     static_assert(ViewableAs<Y&, T, 3>,
-                  "lockstep::Attention: y must be a writable matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the layer's element type that lies in memory");
+                  "lockstep::Attention: y must be a writable matrix [q_len, hidden] or tensor [batch, q_len, hidden] "
+                  "of the layer's element type that lies in memory");
   }
 
   static constexpr const char* element_name() noexcept {
@@ -312,7 +333,8 @@ class Attention {
   /// Fills in what the type says.
   static LayerShape completed(LayerShape shape) {
     if (Heads != Dynamic) {
-      if (shape.heads != 0 && shape.heads != Heads) raise(Status::invalid("shape.heads", "given %" PRId64 ", allowed the type's %d", shape.heads, Heads));
+      if (shape.heads != 0 && shape.heads != Heads)
+        raise(Status::invalid("shape.heads", "given %" PRId64 ", allowed the type's %d", shape.heads, Heads));
       shape.heads = Heads;
     }
     if (KvHeads != Dynamic) {
@@ -326,14 +348,20 @@ class Attention {
 
   Status check_shapes(const LayerWeights<T>& weights) const noexcept {
     constexpr Index limit = Index{1} << 31;
-    for (const auto& [name, size] : {std::pair{"shape.hidden", shape_.hidden}, {"shape.head_dim", shape_.head_dim}, {"shape.v_head_dim", shape_.v_head_dim},
-                                     {"shape.heads", shape_.heads}, {"shape.kv_heads", shape_.kv_heads}})
+    for (const auto& [name, size] : {std::pair{"shape.hidden", shape_.hidden},
+                                     {"shape.head_dim", shape_.head_dim},
+                                     {"shape.v_head_dim", shape_.v_head_dim},
+                                     {"shape.heads", shape_.heads},
+                                     {"shape.kv_heads", shape_.kv_heads}})
       if (size < 1 || size >= limit) return Status::invalid(name, "given %" PRId64 ", allowed 1 to 2^31 - 1", size);
     if (Status s = detail::check_heads(sharing_, shape_.heads, shape_.kv_heads); !s.ok()) return s;
-    if (Status s = detail::check_shape("weights.query", weights.query, {query_width(), shape_.hidden}); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.query", weights.query, {query_width(), shape_.hidden}); !s.ok())
+      return s;
     if (Status s = detail::check_shape("weights.key", weights.key, {key_width(), shape_.hidden}); !s.ok()) return s;
-    if (Status s = detail::check_shape("weights.value", weights.value, {value_width(), shape_.hidden}); !s.ok()) return s;
-    if (Status s = detail::check_shape("weights.output", weights.output, {shape_.hidden, context_width()}); !s.ok()) return s;
+    if (Status s = detail::check_shape("weights.value", weights.value, {value_width(), shape_.hidden}); !s.ok())
+      return s;
+    if (Status s = detail::check_shape("weights.output", weights.output, {shape_.hidden, context_width()}); !s.ok())
+      return s;
     if (Status s = check_bias("weights.query_bias", weights.query_bias, query_width()); !s.ok()) return s;
     if (Status s = check_bias("weights.key_bias", weights.key_bias, key_width()); !s.ok()) return s;
     if (Status s = check_bias("weights.value_bias", weights.value_bias, value_width()); !s.ok()) return s;
@@ -344,11 +372,14 @@ class Attention {
   }
   Status check_policies() const noexcept {
     if (position_.rotary_dim() > shape_.head_dim)
-      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64, position_.rotary_dim(), shape_.head_dim);
+      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
+                             position_.rotary_dim(), shape_.head_dim);
     return detail::check_policy(dropout_);
   }
 
-  const Mask& mask_of(const Call& call) const noexcept { return call.options.mask != nullptr ? *call.options.mask : mask_; }
+  const Mask& mask_of(const Call& call) const noexcept {
+    return call.options.mask != nullptr ? *call.options.mask : mask_;
+  }
 
   template <class K>
   Status check_call(const Call& call, const K& caches, bool cached) const noexcept {
@@ -356,7 +387,8 @@ class Attention {
     const Options& options = call.options;
     if (Status s = detail::check_shape("x", call.x, {batch, q_len, shape_.hidden}); !s.ok()) return s;
     if (Status s = detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}); !s.ok()) return s;
-    if (detail::overlap(detail::bytes_of(call.x), detail::bytes_of(call.y))) return Status::invalid("y", "given memory that overlaps x, allowed memory of its own");
+    if (detail::overlap(detail::bytes_of(call.x), detail::bytes_of(call.y)))
+      return Status::invalid("y", "given memory that overlaps x, allowed memory of its own");
     Index kv_len = q_len;
     if constexpr (!std::same_as<K, NoCaches>) {
       if (Status s = check_each_cache(caches, batch, q_len, options); !s.ok()) return s;
@@ -365,12 +397,17 @@ class Attention {
         kv_len = after > kv_len ? after : kv_len;
       }
     }
-    if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len); !s.ok()) return s;
+    if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len);
+        !s.ok())
+      return s;
     if (options.context.present() || options.context.size() != 0)
-      if (Status s = detail::check_shape("context", options.context, {batch, q_len, context_width()}); !s.ok()) return s;
+      if (Status s = detail::check_shape("context", options.context, {batch, q_len, context_width()}); !s.ok())
+        return s;
     if (options.positions.present() || options.positions.size() != 0)
       if (Status s = detail::check_shape("positions", options.positions, {batch, q_len}); !s.ok()) return s;
-    for (const auto& [name, bytes] : {std::pair{"lse", detail::bytes_of(options.lse)}, {"weights", detail::bytes_of(options.weights)}, {"context", detail::bytes_of(options.context)}})
+    for (const auto& [name, bytes] : {std::pair{"lse", detail::bytes_of(options.lse)},
+                                      {"weights", detail::bytes_of(options.weights)},
+                                      {"context", detail::bytes_of(options.context)}})
       if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
         return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
     if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, batch); !s.ok()) return s;
@@ -381,7 +418,8 @@ class Attention {
       if (Status s = check_positions(options, b, length, q_len); !s.ok()) return s;
       if (Status s = check_needed(call, b, length, q_len, cached, later); !s.ok()) return s;
     }
-    if (options.workspace != nullptr) return options.workspace->check(call_bytes(batch, batch * q_len, q_len, kv_len, later));
+    if (options.workspace != nullptr)
+      return options.workspace->check(call_bytes(batch, batch * q_len, q_len, kv_len, later));
     return {};
   }
 
@@ -400,14 +438,19 @@ class Attention {
       const auto& cache = *detail::cache_at(caches, b);
       const CacheShape given = cache.shape(), allowed = cache_shape();
       if (!(given == allowed))
-        return Status::invalid("cache", "given %" PRId64 " kv heads of %" PRId64 " and %" PRId64 ", allowed this layer's %" PRId64 " of %" PRId64 " and %" PRId64,
-                               given.kv_heads, given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim, allowed.v_head_dim);
+        return Status::invalid("cache",
+                               "given %" PRId64 " kv heads of %" PRId64 " and %" PRId64
+                               ", allowed this layer's %" PRId64 " of %" PRId64 " and %" PRId64,
+                               given.kv_heads, given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim,
+                               allowed.v_head_dim);
       if (options.offset && *options.offset != cache.length())
-        return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset, cache.length());
+        return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
+                               cache.length());
       if (Status s = cache.check_append(q_len); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
-          return Status::invalid("caches", "given one cache for sequences %" PRId64 " and %" PRId64 ", allowed one for each", other, b);
+          return Status::invalid(
+              "caches", "given one cache for sequences %" PRId64 " and %" PRId64 ", allowed one for each", other, b);
     }
     return {};
   }
@@ -416,7 +459,8 @@ class Attention {
     const Index limit = position_.positions();
     if (!options.positions.present()) {
       if (q_len > 0 && length + q_len > limit)
-        return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there", length + q_len - 1, limit - 1);
+        return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
+                               length + q_len - 1, limit - 1);
       return {};
     }
     for (Index i = 0; i < q_len; ++i)
@@ -425,13 +469,17 @@ class Attention {
     return {};
   }
 
-  // A row must not depend on where a chunk ends: keys that it sees must be present. Sets `later` where rows see keys after their own.
+  // A row must not depend on where a chunk ends: keys that it sees must be present. Sets `later` where rows see keys
+  // after their own.
   Status check_needed(const Call& call, Index b, Index length, Index q_len, bool cached, bool& later) const noexcept {
     for (Index i = 0; i < q_len; ++i) {
       const Index needed = mask_of(call).keys_needed(QueryRow{b, 0, i, length + i});
       later = later || needed > length + i + 1;
       if (cached && needed > length + q_len)
-        return Status::invalid("mask", "given a chunk that ends at key %" PRId64 ", allowed none that ends before keys which row %" PRId64 " sees: take the forward without a cache",
+        return Status::invalid("mask",
+                               "given a chunk that ends at key %" PRId64
+                               ", allowed none that ends before keys which row %" PRId64
+                               " sees: take the forward without a cache",
                                length + q_len, i);
     }
     return {};
@@ -449,10 +497,18 @@ class Attention {
 
   Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {
     const Index at_once = rows_at_once(rows, later);
-    const KernelShape shape{batch < at_once ? batch : at_once, q_len < at_once ? q_len : at_once, kv_len, shape_.heads, shape_.kv_heads,
-                            shape_.head_dim, shape_.v_head_dim, executor_.concurrency()};
-    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
-           Workspace::bytes_for<Compute>(at_once * context_width()) + Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
+    const KernelShape shape{batch < at_once ? batch : at_once,
+                            q_len < at_once ? q_len : at_once,
+                            kv_len,
+                            shape_.heads,
+                            shape_.kv_heads,
+                            shape_.head_dim,
+                            shape_.v_head_dim,
+                            executor_.concurrency()};
+    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) +
+           Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
+           Workspace::bytes_for<Compute>(at_once * context_width()) +
+           Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
   }
 
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection.
@@ -509,12 +565,15 @@ class Attention {
     const Index q_len = tensor.extent[1];
     const Index step = q_len == 1 ? tensor.stride[0] : tensor.stride[1];
     if (tensor.extent[0] == 1 || q_len == 1 || tensor.stride[0] == q_len * tensor.stride[1])
-      return f(Rows(tensor.data + chunk.first * step, {chunk.rows, tensor.extent[2]}, {step, tensor.stride[2]}), Index{0});
-    for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
+      return f(Rows(tensor.data + chunk.first * step, {chunk.rows, tensor.extent[2]}, {step, tensor.stride[2]}),
+               Index{0});
+    for_each_piece(chunk, q_len,
+                   [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
   }
 
   template <class K>
-  void run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths, const Chunk& chunk, Workspace& workspace) const {
+  void run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths, const Chunk& chunk,
+                 Workspace& workspace) const {
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
     const auto context = View<Compute, 2>::contiguous(chunk.context, {chunk.rows, context_width()});
@@ -523,13 +582,18 @@ class Attention {
     };
     const auto piece_rows = [&](Index done, Index rows) { return qkv.part(0, done, rows); };
 
-    for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) { project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x); });
-    detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8}, [&](Index, Index i) noexcept {
-      const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
-      const Index position = call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
-      Compute* head = chunk.qkv + i * width;
-      for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h) position_.rotate(head + h * shape_.head_dim, position);
+    for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) {
+      project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x);
     });
+    detail::for_each_task(
+        executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8}, [&](Index, Index i) noexcept {
+          const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
+          const Index position =
+              call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
+          Compute* head = chunk.qkv + i * width;
+          for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h)
+            position_.rotate(head + h * shape_.head_dim, position);
+        });
 
     Index pieces = 0;
     for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
@@ -541,7 +605,8 @@ class Attention {
       new (chunk.calls + pieces++) KernelCall{
           .cache = &cache,
           .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
-          .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(), {rows, shape_.heads, shape_.v_head_dim}),
+          .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
+                                                  {rows, shape_.heads, shape_.v_head_dim}),
           .lse = options.lse.present() ? options.lse.at(b).part(1, row, rows) : View<Compute, 2>{},
           .weights = options.weights.present() ? options.weights.at(b).part(1, row, rows) : View<Compute, 3>{},
           .sequence = b,
@@ -551,13 +616,19 @@ class Attention {
           .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
     });
 
-    const AttentionRules<Mask, Logits, Sharing, Dropout> rules{mask_of(call), logits_,         sharing_, dropout_, shape_.heads, shape_.kv_heads, shape_.head_dim,
-                               shape_.v_head_dim, call.options.mode == Mode::training};
+    const AttentionRules<Mask, Logits, Sharing, Dropout> rules{
+        mask_of(call),   logits_,           sharing_,
+        dropout_,        shape_.heads,      shape_.kv_heads,
+        shape_.head_dim, shape_.v_head_dim, call.options.mode == Mode::training};
     const Index mark = workspace.mark();
-    Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_, workspace);
+    Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)),
+                                            rules, executor_, workspace);
     workspace.rewind(mark);
 
-    for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) { project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_, static_cast<Compute*>(nullptr)); });
+    for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) {
+      project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_,
+              static_cast<Compute*>(nullptr));
+    });
     if (call.options.context.present())
       for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
         for (Index i = 0; i < rows; ++i)

@@ -56,24 +56,28 @@ concept OfKind = requires {
 ///   later keys are seen whatever their number). A cached forward that ends before them is refused.
 /// Optional: `check(sequences, q_len, kv_len) -> Status`, for masks that hold arrays.
 template <class M>
-concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> && requires(const M& m, QueryRow q, Index n, KeyRange keys) {
-  { m.range(q, n) } noexcept -> std::same_as<KeyRange>;
-  { m.block(q, keys) } noexcept -> std::same_as<Visibility>;
-  { m.visible(q, n) } noexcept -> std::same_as<bool>;
-  { m.keys_needed(q) } noexcept -> std::same_as<Index>;
-};
+concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
+               requires(const M& m, QueryRow q, Index n, KeyRange keys) {
+                 { m.range(q, n) } noexcept -> std::same_as<KeyRange>;
+                 { m.block(q, keys) } noexcept -> std::same_as<Visibility>;
+                 { m.visible(q, n) } noexcept -> std::same_as<bool>;
+                 { m.keys_needed(q) } noexcept -> std::same_as<Index>;
+               };
 
 /// Rotates query and key head rows by their absolute position, in place.
-/// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated magnitude (1 for plain RoPE);
+/// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated
+/// magnitude (1 for plain RoPE);
 ///   norms scale by it; the product of a rotated query and key depends on their distance alone.
-/// - `rotary_dim()`: how many leading numbers of a row it changes; `positions()`: positions 0 .. positions() - 1 are known.
-/// Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for compute type C.
+/// - `rotary_dim()`: how many leading numbers of a row it changes; `positions()`: positions 0 .. positions() - 1 are
+/// known. Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for
+/// compute type C.
 template <class P, class C>
-concept Position = detail::OfKind<P, PolicyKind::position> && std::copyable<P> && requires(const P& p, C* row, Index position) {
-  { p.rotate(row, position) } noexcept;
-  { p.rotary_dim() } noexcept -> std::same_as<Index>;
-  { p.positions() } noexcept -> std::same_as<Index>;
-};
+concept Position =
+    detail::OfKind<P, PolicyKind::position> && std::copyable<P> && requires(const P& p, C* row, Index position) {
+      { p.rotate(row, position) } noexcept;
+      { p.rotary_dim() } noexcept -> std::same_as<Index>;
+      { p.positions() } noexcept -> std::same_as<Index>;
+    };
 
 /// Which kv head a query head reads. Law: the result is in [0, kv_heads).
 template <class H>
@@ -83,14 +87,15 @@ concept HeadSharing = detail::OfKind<H, PolicyKind::heads> && std::copyable<H> &
 
 /// What happens to a logit between the dot product and the mask.
 /// - `scale(head_dim)`: the factor on the query, in double (rounded once to the compute type).
-/// - `apply(s, q, key)`: the transformed logit; `apply(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of a range of keys.
-/// Law: both forms agree bit for bit.
+/// - `apply(s, q, key)`: the transformed logit; `apply(s, q, keys)`: the same, in place, for the logits s[0 ..
+/// keys.size()) of a range of keys. Law: both forms agree bit for bit.
 template <class L, class C>
-concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<L> && requires(const L& l, C s, C* block, QueryRow q, Index n, KeyRange keys) {
-  { l.scale(n) } noexcept -> std::same_as<double>;
-  { l.apply(s, q, n) } noexcept -> std::same_as<C>;
-  { l.apply(block, q, keys) } noexcept;
-};
+concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<L> &&
+                         requires(const L& l, C s, C* block, QueryRow q, Index n, KeyRange keys) {
+                           { l.scale(n) } noexcept -> std::same_as<double>;
+                           { l.apply(s, q, n) } noexcept -> std::same_as<C>;
+                           { l.apply(block, q, keys) } noexcept;
+                         };
 
 /// Numbers of one kv head's cache.
 struct CacheShape {
@@ -108,11 +113,14 @@ struct CacheBlock {
 };
 
 /// Keys and values of one sequence.
-/// - `check_append(tokens)`: ok, or why not; `append(keys, values)`: [tokens, kv_heads, dim], all or nothing, rounded once to Storage.
+/// - `check_append(tokens)`: ok, or why not; `append(keys, values)`: [tokens, kv_heads, dim], all or nothing, rounded
+/// once to Storage.
 /// - `truncate(n)`: keeps the first n places. `block(kv_head, b)`: places [256 b, 256 b + 256).
-/// Laws: what was appended is what is read; a full cache is an error, never silent; nothing but append and truncate changes the length.
+/// Laws: what was appended is what is read; a full cache is an error, never silent; nothing but append and truncate
+/// changes the length.
 template <class K>
-concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && Element<typename K::Storage> && std::movable<K> && std::constructible_from<K, CacheShape, Index> &&
+concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && Element<typename K::Storage> && std::movable<K> &&
+                        std::constructible_from<K, CacheShape, Index> &&
                         requires(K& k, const K& c, Index n, View<const compute_t<typename K::Storage>, 3> rows) {
                           { c.shape() } noexcept -> std::convertible_to<CacheShape>;
                           { c.length() } noexcept -> std::same_as<Index>;
@@ -128,25 +136,29 @@ concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && Element<typename
 /// `kept(head, query place, key place)` and `factor()`, the 1/(1-p) of the finish.
 /// Law: the pattern depends on seed, stream, head and places alone.
 template <class D>
-concept DropoutPattern = detail::OfKind<D, PolicyKind::dropout> && std::copyable<D> && requires(const D& d, std::uint32_t stream, Index n) {
-  { D::active } -> std::convertible_to<bool>;
-  { d.bind(stream).kept(n, n, n) } noexcept -> std::same_as<bool>;
-  { d.bind(stream).factor() } noexcept -> std::same_as<double>;
-};
+concept DropoutPattern =
+    detail::OfKind<D, PolicyKind::dropout> && std::copyable<D> && requires(const D& d, std::uint32_t stream, Index n) {
+      { D::active } -> std::convertible_to<bool>;
+      { d.bind(stream).kept(n, n, n) } noexcept -> std::same_as<bool>;
+      { d.bind(stream).factor() } noexcept -> std::same_as<double>;
+    };
 
 /// The element type in which projection weights are kept: `Storage`.
 template <class W>
 concept WeightFormat = detail::OfKind<W, PolicyKind::weights> && Element<typename W::Storage>;
 
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned.
-/// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds from which on it pays.
+/// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds
+/// from which on it pays.
 template <class E>
-concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> && requires(const E& e, Index n, void (*f)(Index) noexcept) {
-  { e.concurrency() } noexcept -> std::same_as<Index>;
-  e.run(n, f);
-};
+concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> &&
+                   requires(const E& e, Index n, void (*f)(Index) noexcept) {
+                     { e.concurrency() } noexcept -> std::same_as<Index>;
+                     e.run(n, f);
+                   };
 
-/// How attention is evaluated; see kernel/call.hpp for what it is given. `Kernel::bytes<C>(shape)` is the workspace it asks for.
+/// How attention is evaluated; see kernel/call.hpp for what it is given. `Kernel::bytes<C>(shape)` is the workspace it
+/// asks for.
 template <class K>
 concept AttentionKernel = detail::OfKind<K, PolicyKind::kernel> && std::copyable<K>;
 

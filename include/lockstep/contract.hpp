@@ -19,7 +19,8 @@
 #endif
 
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#error "lockstep: finite-math modes (-ffast-math, -Ofast, -ffinite-math-only) are refused: minus infinity and NaN are part of the numerics contract"
+#error \
+    "lockstep: finite-math modes (-ffast-math, -Ofast, -ffinite-math-only) are refused: minus infinity and NaN are part of the numerics contract"
 #endif
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "lockstep: big-endian platforms are not supported: stored caches and packed half formats are little-endian"
@@ -28,7 +29,8 @@
 #error "lockstep: float and double must be IEEE 754 binary32 and binary64: results are defined by their roundings"
 #endif
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
-#error "lockstep: FLT_EVAL_METHOD must be 0 (on 32-bit x86 use -msse2 -mfpmath=sse): wider intermediate results would change bits"
+#error \
+    "lockstep: FLT_EVAL_METHOD must be 0 (on 32-bit x86 use -msse2 -mfpmath=sse): wider intermediate results would change bits"
 #endif
 
 // After the refusals above, which would otherwise wait for the heaviest header.
@@ -36,7 +38,8 @@
 
 namespace lockstep {
 
-/// Places, positions, lengths and strides: signed 64 bits everywhere, so that a product of two of them cannot wrap at 2^31.
+/// Places, positions, lengths and strides: signed 64 bits everywhere, so that a product of two of them cannot wrap at
+/// 2^31.
 using Index = std::int64_t;
 
 /// Marks a number of heads that is known at run time only.
@@ -124,7 +127,8 @@ class [[nodiscard]] Status {
   std::array<char, 240> text_{};
 };
 
-/// Called with the error in builds without exceptions; may jump away or end the process. If it returns, std::abort follows.
+/// Called with the error in builds without exceptions; may jump away or end the process. If it returns, std::abort
+/// follows.
 using ErrorHandler = void (*)(const Status&);
 
 namespace detail {

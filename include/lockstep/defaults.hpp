@@ -1,4 +1,5 @@
-// Which policy is taken where none is given: the one header that names concrete policies for the layer and for attend().
+// Which policy is taken where none is given: the one header that names concrete policies for the layer and for
+// attend().
 #pragma once
 
 #include "lockstep/cache/contiguous.hpp"
@@ -52,10 +53,12 @@ struct Rebind<P, T> {
 
 }  // namespace detail
 
-/// The policies of a layer with element type T: those of the pack, in any order, and the usual one for each kind that is not given.
+/// The policies of a layer with element type T: those of the pack, in any order, and the usual one for each kind that
+/// is not given.
 template <Element T, class... Ps>
 struct PolicySet {
-  static_assert((detail::Policy<Ps> && ...), "lockstep: every type after the head numbers must be a policy, that is, have a member policy_kind");
+  static_assert((detail::Policy<Ps> && ...),
+                "lockstep: every type after the head numbers must be a policy, that is, have a member policy_kind");
 
   template <PolicyKind Kind, class Default>
   using Select = typename detail::SelectPolicy<Kind, Default, Ps...>::type;
@@ -63,7 +66,8 @@ struct PolicySet {
   static constexpr bool at_most_one = detail::count_of_kind<Kind, Ps...>() <= 1;
 
   static_assert(at_most_one<PolicyKind::position>, "lockstep: two position policies given, at most one is allowed");
-  static_assert(at_most_one<PolicyKind::mask>, "lockstep: two masks given, at most one is allowed; combine them with And<A, B>");
+  static_assert(at_most_one<PolicyKind::mask>,
+                "lockstep: two masks given, at most one is allowed; combine them with And<A, B>");
   static_assert(at_most_one<PolicyKind::heads>, "lockstep: two head-sharing policies given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::logits>, "lockstep: two logit transforms given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::cache>, "lockstep: two caches given, at most one is allowed");
@@ -83,20 +87,26 @@ struct PolicySet {
   using Kernel = Select<PolicyKind::kernel, Tiled>;
   using Executor = Select<PolicyKind::executor, Serial>;
 
-  static_assert(lockstep::Position<Position, Compute>, "lockstep: the position policy does not offer what concept Position asks");
+  static_assert(lockstep::Position<Position, Compute>,
+                "lockstep: the position policy does not offer what concept Position asks");
   static_assert(lockstep::Mask<Mask>, "lockstep: the mask does not offer what concept Mask asks");
   static_assert(HeadSharing<Sharing>, "lockstep: the head-sharing policy does not offer what concept HeadSharing asks");
-  static_assert(LogitTransform<Logits, Compute>, "lockstep: the logit transform does not offer what concept LogitTransform asks");
+  static_assert(LogitTransform<Logits, Compute>,
+                "lockstep: the logit transform does not offer what concept LogitTransform asks");
   static_assert(KeyValueCache<Cache>, "lockstep: the cache does not offer what concept KeyValueCache asks");
   static_assert(std::same_as<compute_t<typename Cache::Storage>, Compute>,
-                "lockstep: the cache's storage must be computed in the layer's compute type: double for double, float, half or bfloat16 for the others");
-  static_assert(DropoutPattern<Dropout>, "lockstep: the dropout policy does not offer what concept DropoutPattern asks");
+                "lockstep: the cache's storage must be computed in the layer's compute type: double for double, float, "
+                "half or bfloat16 for the others");
+  static_assert(DropoutPattern<Dropout>,
+                "lockstep: the dropout policy does not offer what concept DropoutPattern asks");
   static_assert(WeightFormat<Weights>, "lockstep: the weight format does not offer what concept WeightFormat asks");
-  static_assert(std::same_as<compute_t<typename Weights::Storage>, Compute>, "lockstep: the weights' storage must be computed in the layer's compute type");
+  static_assert(std::same_as<compute_t<typename Weights::Storage>, Compute>,
+                "lockstep: the weights' storage must be computed in the layer's compute type");
   static_assert(AttentionKernel<Kernel>, "lockstep: the kernel does not offer what concept AttentionKernel asks");
   static_assert(lockstep::Executor<Executor>, "lockstep: the executor does not offer what concept Executor asks");
-  static_assert(!requires { requires Sharing::repeats; } || requires { requires Kernel::repeats_heads; },
-                "lockstep: RepeatedHeads is offered under kernel Materialized only: it exists for comparison");
+  static_assert(
+      !requires { requires Sharing::repeats; } || requires { requires Kernel::repeats_heads; },
+      "lockstep: RepeatedHeads is offered under kernel Materialized only: it exists for comparison");
 };
 
 namespace detail {
@@ -113,17 +123,25 @@ constexpr bool shares(Index heads, Index kv_heads) noexcept {
 template <class Sharing>
 Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
   if (heads < 1 || kv_heads < 1 || !shares<Sharing>(heads, kv_heads))
-    return Status::invalid("heads", "given %" PRId64 " query heads over %" PRId64 " kv heads, allowed multiples of the kv heads, at least 1 each", heads, kv_heads);
+    return Status::invalid("heads",
+                           "given %" PRId64 " query heads over %" PRId64
+                           " kv heads, allowed multiples of the kv heads, at least 1 each",
+                           heads, kv_heads);
   for (Index h = 0; h < heads; ++h) {
     const Index g = sharing.kv_head(h, heads, kv_heads);
-    if (g < 0 || g >= kv_heads) return Status::invalid("head sharing", "given kv head %" PRId64 " for query head %" PRId64 ", allowed 0 to %" PRId64, g, h, kv_heads - 1);
+    if (g < 0 || g >= kv_heads)
+      return Status::invalid("head sharing",
+                             "given kv head %" PRId64 " for query head %" PRId64 ", allowed 0 to %" PRId64, g, h,
+                             kv_heads - 1);
   }
   return {};
 }
 
 template <class P>
 Status check_policy(const P& policy) noexcept {
-  if constexpr (requires { { policy.check() } noexcept -> std::same_as<Status>; })
+  if constexpr (requires {
+                  { policy.check() } noexcept -> std::same_as<Status>;
+                })
     return policy.check();
   else
     return {};
@@ -131,7 +149,9 @@ Status check_policy(const P& policy) noexcept {
 
 template <class P>
 constexpr const char* name_of() noexcept {
-  if constexpr (requires { { P::name } -> std::convertible_to<const char*>; })
+  if constexpr (requires {
+                  { P::name } -> std::convertible_to<const char*>;
+                })
     return P::name;
   else
     return "user-defined";

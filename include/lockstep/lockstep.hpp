@@ -1,4 +1,5 @@
-// Everything but the executor on Eigen's thread pool, whose header is heavy: include lockstep/executor/thread_pool.hpp for that.
+// Everything but the executor on Eigen's thread pool, whose header is heavy: include lockstep/executor/thread_pool.hpp
+// for that.
 #pragma once
 
 #include "lockstep/attend.hpp"

@@ -11,11 +11,15 @@
 namespace lockstep {
 
 /// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make.
-[[gnu::always_inline]] inline float canonical(float x) noexcept { return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000}); }
-[[gnu::always_inline]] inline double canonical(double x) noexcept { return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000}); }
+[[gnu::always_inline]] inline float canonical(float x) noexcept {
+  return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
+}
+[[gnu::always_inline]] inline double canonical(double x) noexcept {
+  return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+}
 
-/// Maximum m and sum l of a row over the keys so far; the weighted sum of values lies beside it, in memory of the caller.
-/// Nothing seen: m = -inf, l = +0. Milakov and Gimelshein 2018 (arXiv 1805.02867) with fixed roundings.
+/// Maximum m and sum l of a row over the keys so far; the weighted sum of values lies beside it, in memory of the
+/// caller. Nothing seen: m = -inf, l = +0. Milakov and Gimelshein 2018 (arXiv 1805.02867) with fixed roundings.
 template <class C>
 struct SoftmaxState {
   C m = -std::numeric_limits<C>::infinity();
@@ -32,8 +36,8 @@ struct SoftmaxState {
     return before == -std::numeric_limits<C>::infinity() ? C(0) : exp_nonpositive(rounded(before - anchor(now)));
   }
 
-  /// A block with maximum `block_max` and sum `block_sum` under maximum `now` joins; returns the factor for the weighted sum:
-  /// o = fma(o, factor, o_block).
+  /// A block with maximum `block_max` and sum `block_sum` under maximum `now` joins; returns the factor for the
+  /// weighted sum: o = fma(o, factor, o_block).
   [[gnu::always_inline]] C join_block(C now, C block_sum) noexcept {
     const C alpha = decay(m, now);
     l = fma(l, alpha, block_sum);

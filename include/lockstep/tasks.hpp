@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-/// Work, in nanoseconds of one core, below which the caller does everything: a fork and join costs it less than a microsecond while
-/// workers spin, but some 70 once they are parked, and two threads win from 25 to 40 microseconds of work on with the former, from 300 on with
-/// the latter (measured). The bits are the same either way.
+/// Work, in nanoseconds of one core, below which the caller does everything: a fork and join costs it less than a
+/// microsecond while workers spin, but some 70 once they are parked, and two threads win from 25 to 40 microseconds of
+/// work on with the former, from 300 on with the latter (measured). The bits are the same either way.
 inline constexpr Index parallel_from_nanoseconds = 40000;
 
 namespace detail {
@@ -31,8 +31,8 @@ Index parallel_from_of(const Run& executor) noexcept {
     return parallel_from_nanoseconds;
 }
 
-/// Runs work(slot, task) for every task in [0, tasks), slot < executor.concurrency(): one slot runs one task at a time, so scratch
-/// is per slot. Tasks are taken in order. Each slot has the default floating-point environment.
+/// Runs work(slot, task) for every task in [0, tasks), slot < executor.concurrency(): one slot runs one task at a time,
+/// so scratch is per slot. Tasks are taken in order. Each slot has the default floating-point environment.
 template <class Run, class Work>
 void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work) {
   const Index concurrency = effort.nanoseconds() < parallel_from_of(executor) ? 1 : executor.concurrency();
@@ -45,7 +45,9 @@ void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work)
   std::atomic<Index> next{0};
   auto slot_work = [&next, &work, tasks](Index slot) noexcept {
     const FloatEnvironment environment;
-    for (Index task = next.fetch_add(1, std::memory_order_relaxed); task < tasks; task = next.fetch_add(1, std::memory_order_relaxed)) work(slot, task);
+    for (Index task = next.fetch_add(1, std::memory_order_relaxed); task < tasks;
+         task = next.fetch_add(1, std::memory_order_relaxed))
+      work(slot, task);
   };
   executor.run(slots, slot_work);
 }

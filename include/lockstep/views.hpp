@@ -1,4 +1,5 @@
-// How arrays enter and leave: a pointer with extents and strides, made from Eigen types, mdspan-like types or raw memory.
+// How arrays enter and leave: a pointer with extents and strides, made from Eigen types, mdspan-like types or raw
+// memory.
 #pragma once
 
 #include <array>
@@ -91,14 +92,15 @@ auto data_of(U& u) {
 
 /// Something that a View<T, Rank> can be made of: element type T (or T without const), at most Rank dimensions.
 template <class U, class T, int Rank>
-concept ViewableAs = (detail::rank_of<std::remove_reference_t<U>>() >= 0) &&
-                     (detail::rank_of<std::remove_reference_t<U>>() <= Rank) && requires(std::remove_reference_t<U>& u) {
-                       { detail::data_of(u) } -> std::convertible_to<T*>;
-                       requires std::same_as<std::remove_cv_t<std::remove_pointer_t<decltype(detail::data_of(u))>>, std::remove_cv_t<T>>;
-                     };
+concept ViewableAs =
+    (detail::rank_of<std::remove_reference_t<U>>() >= 0) && (detail::rank_of<std::remove_reference_t<U>>() <= Rank) &&
+    requires(std::remove_reference_t<U>& u) {
+      { detail::data_of(u) } -> std::convertible_to<T*>;
+      requires std::same_as<std::remove_cv_t<std::remove_pointer_t<decltype(detail::data_of(u))>>, std::remove_cv_t<T>>;
+    };
 
-/// A borrowed array of Rank dimensions: element (i, j, ...) lies at data + i stride[0] + j stride[1] + ..., strides in elements.
-/// Made from raw memory, from Eigen's Matrix, Map, Ref, Tensor and TensorMap, from anything with mdspan's
+/// A borrowed array of Rank dimensions: element (i, j, ...) lies at data + i stride[0] + j stride[1] + ..., strides in
+/// elements. Made from raw memory, from Eigen's Matrix, Map, Ref, Tensor and TensorMap, from anything with mdspan's
 /// data_handle()/extent()/stride(), or from a pointer to one of these (null: an absent view). What has fewer
 /// dimensions gets leading extents of 1. Nothing is copied; the memory must outlive the view.
 template <class T, int Rank>
@@ -152,7 +154,8 @@ struct View {
     } else if constexpr (detail::MdspanLike<Source>) {
       constexpr int n = static_cast<int>(Source::rank());
       for (int i = 0; i < n; ++i)
-        set(rank - n + i, static_cast<Index>(u.extent(detail::AxisNumber{i})), static_cast<Index>(u.stride(detail::AxisNumber{i})));
+        set(rank - n + i, static_cast<Index>(u.extent(detail::AxisNumber{i})),
+            static_cast<Index>(u.stride(detail::AxisNumber{i})));
       lead(n);
     } else if constexpr (detail::IsView<std::remove_const_t<Source>>::value) {
       constexpr int n = Source::rank;
@@ -247,12 +250,14 @@ struct ShapeText {
   }
 };
 
-/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, and extents or strides whose
-/// products leave 64 bits.
+/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, and extents or
+/// strides whose products leave 64 bits.
 template <class T, int Rank>
-Status check_shape(const char* argument, const View<T, Rank>& view, const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
+Status check_shape(const char* argument, const View<T, Rank>& view,
+                   const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
   if (view.extent != allowed)
-    return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(), ShapeText(allowed).c_str());
+    return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(),
+                           ShapeText(allowed).c_str());
   bool empty = false;
   for (const Index e : allowed) {
     if (e < 0) return Status::invalid(argument, "given %s, allowed extents from 0", ShapeText(allowed).c_str());
@@ -264,11 +269,12 @@ Status check_shape(const char* argument, const View<T, Rank>& view, const std::a
   Index reach = 0, count = 1;
   for (std::size_t i = 0; i < allowed.size(); ++i) {
     Index step = 0;
-    if (__builtin_mul_overflow(count, allowed[i], &count) || __builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || step == INT64_MIN ||
+    if (__builtin_mul_overflow(count, allowed[i], &count) ||
+        __builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || step == INT64_MIN ||
         __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) ||
         reach > INT64_MAX / static_cast<Index>(sizeof(T)))
-      return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes", ShapeText(view.stride).c_str(),
-                             ShapeText(allowed).c_str());
+      return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes",
+                             ShapeText(view.stride).c_str(), ShapeText(allowed).c_str());
   }
   return {};
 }

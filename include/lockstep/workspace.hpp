@@ -11,12 +11,14 @@
 
 namespace lockstep {
 
-/// Scratch of one call at a time. Grows to what a call asks for and keeps it; or lies in the caller's memory and never grows.
+/// Scratch of one call at a time. Grows to what a call asks for and keeps it; or lies in the caller's memory and never
+/// grows.
 class Workspace {
  public:
   Workspace() noexcept = default;
   /// The caller's memory, any alignment; a call that needs more refuses with length_error.
-  Workspace(void* memory, Index bytes) noexcept : memory_(static_cast<std::byte*>(memory)), size_(memory == nullptr ? 0 : bytes), fixed_(true) {}
+  Workspace(void* memory, Index bytes) noexcept
+      : memory_(static_cast<std::byte*>(memory)), size_(memory == nullptr ? 0 : bytes), fixed_(true) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   ~Workspace() {
@@ -25,7 +27,8 @@ class Workspace {
 
   /// Whether a call that needs `bytes` can have them.
   Status check(Index bytes) const noexcept {
-    if (fixed_ && size_ < bytes + alignment) return Status::length("workspace", "given %" PRId64 " bytes, allowed from %" PRId64, size_, bytes + alignment);
+    if (fixed_ && size_ < bytes + alignment)
+      return Status::length("workspace", "given %" PRId64 " bytes, allowed from %" PRId64, size_, bytes + alignment);
     return {};
   }
   /// Makes room for `bytes`, forgetting what was there.

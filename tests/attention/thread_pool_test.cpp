@@ -25,7 +25,8 @@ TYPED_TEST(OnThreadPool, OfAnySizeTheBitsAreThoseOfTheSerialRun) {
   for (const int threads : {1, 2, 3, 7}) {
     SCOPED_TRACE(threads);
     Eigen::ThreadPool pool(threads);
-    const auto layer = make_layer<typename TestFixture::Pooled>(shape, table, ls::ThreadPool(pool, 0));  // small work too
+    const auto layer =
+        make_layer<typename TestFixture::Pooled>(shape, table, ls::ThreadPool(pool, 0));  // small work too
     for (const auto& plan : {std::vector<Index>{290}, std::vector<Index>{200, 1, 1, 88}})
       expect_same_outcome(serial, expected, run(layer, x, plan));
   }

@@ -54,7 +54,8 @@ class ContiguousCache {
 
   Status check_append(Index tokens) const noexcept {
     if (tokens < 0 || tokens > capacity_ - length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all", tokens, length_, capacity_);
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
+                            tokens, length_, capacity_);
     return {};
   }
 
@@ -80,13 +81,15 @@ class ContiguousCache {
   template <class U>
     requires ViewableAs<U, S, 3>
   void export_keys(U&& out) const {
-    read("out", View<S, 3>(out), shape_.head_dim, [this](Index g, Index place, Index d) { return stored_key(g, place, d); });
+    read("out", View<S, 3>(out), shape_.head_dim,
+         [this](Index g, Index place, Index d) { return stored_key(g, place, d); });
   }
   /// The values, as stored, into [kv_heads, length, v_head_dim].
   template <class U>
     requires ViewableAs<U, S, 3>
   void export_values(U&& out) const {
-    read("out", View<S, 3>(out), shape_.v_head_dim, [this](Index g, Index place, Index d) { return stored_value(g, place, d); });
+    read("out", View<S, 3>(out), shape_.v_head_dim,
+         [this](Index g, Index place, Index d) { return stored_value(g, place, d); });
   }
 
   /// Replaces all that is stored by keys [kv_heads, length, head_dim] and values [kv_heads, length, v_head_dim].
@@ -95,7 +98,8 @@ class ContiguousCache {
   void import(const K& keys, const V& values) {
     const View<const S, 3> k(keys), v(values);
     const Index length = k.extent[1];
-    if (length > capacity_) raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, length, capacity_));
+    if (length > capacity_)
+      raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, length, capacity_));
     raise_unless_ok(detail::check_shape("keys", k, {shape_.kv_heads, length, shape_.head_dim}));
     raise_unless_ok(detail::check_shape("values", v, {shape_.kv_heads, length, shape_.v_head_dim}));
     for (Index g = 0; g < shape_.kv_heads; ++g)
@@ -115,15 +119,19 @@ class ContiguousCache {
  private:
   static Status check_sizes(CacheShape shape, Index capacity) noexcept {
     if (shape.kv_heads < 1 || shape.head_dim < 1 || shape.v_head_dim < 1)
-      return Status::invalid("shape", "given kv_heads %" PRId64 ", head_dim %" PRId64 ", v_head_dim %" PRId64 ", allowed at least 1 each", shape.kv_heads,
-                             shape.head_dim, shape.v_head_dim);
+      return Status::invalid(
+          "shape", "given kv_heads %" PRId64 ", head_dim %" PRId64 ", v_head_dim %" PRId64 ", allowed at least 1 each",
+          shape.kv_heads, shape.head_dim, shape.v_head_dim);
     // Each factor below 2^31 keeps the sums of the products below within 63 bits once the whole is checked.
     constexpr Index limit = Index{1} << 31;
     Index size = 0;
-    if (capacity < 0 || capacity > (Index{1} << 48) || shape.kv_heads > limit || shape.head_dim > limit || shape.v_head_dim > limit ||
+    if (capacity < 0 || capacity > (Index{1} << 48) || shape.kv_heads > limit || shape.head_dim > limit ||
+        shape.v_head_dim > limit ||
         __builtin_mul_overflow(round_up(capacity, block_keys), shape.head_dim + shape.v_head_dim + 32, &size) ||
         __builtin_mul_overflow(size, shape.kv_heads * static_cast<Index>(sizeof(S)), &size))
-      return Status::length("capacity", "given %" PRId64 " tokens of %" PRId64 " kv heads, allowed 0 to what 63 bits of bytes hold", capacity, shape.kv_heads);
+      return Status::length("capacity",
+                            "given %" PRId64 " tokens of %" PRId64 " kv heads, allowed 0 to what 63 bits of bytes hold",
+                            capacity, shape.kv_heads);
     return {};
   }
 
@@ -145,7 +153,8 @@ class ContiguousCache {
   S stored_value(Index g, Index place, Index d) const noexcept { return data_[value_index(g, place, d)]; }
 
   std::size_t key_index(Index g, Index place, Index d) const noexcept {
-    return static_cast<std::size_t>(g * head_stride() + (place / block_keys) * key_block_ + BlockLayout<S>::key(place % block_keys, d, shape_.head_dim));
+    return static_cast<std::size_t>(g * head_stride() + (place / block_keys) * key_block_ +
+                                    BlockLayout<S>::key(place % block_keys, d, shape_.head_dim));
   }
   std::size_t value_index(Index g, Index place, Index d) const noexcept {
     return static_cast<std::size_t>(g * head_stride() + blocks() * key_block_ + (place / block_keys) * value_block_ +

@@ -1,4 +1,5 @@
-// Where a key or value lies in a block of 256 places: one layout that prefill reads as tiles and decode as two linear streams.
+// Where a key or value lies in a block of 256 places: one layout that prefill reads as tiles and decode as two linear
+// streams.
 #pragma once
 
 #include "lockstep/contract.hpp"

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-/// Owns one cache a layer; layers of different policies bring different cache types. A forward through the model reads the position
-/// once, by begin(), and hands step.offset to every layer, which refuses a cache of another length: no layer can be a
-/// step ahead or behind.
+/// Owns one cache a layer; layers of different policies bring different cache types. A forward through the model reads
+/// the position once, by begin(), and hands step.offset to every layer, which refuses a cache of another length: no
+/// layer can be a step ahead or behind.
 ///
 ///     auto step = caches.begin(tokens);
 ///     for (Index i = 0; i < layers; ++i) layer[i].forward(x, caches.layer(i), y, {.offset = step.offset});
@@ -30,7 +30,8 @@ class ModelCache {
   template <class K>
   void add(K cache) {
     if (!caches_.empty() && cache.length() != length())
-      raise(Status::invalid("cache", "given length %" PRId64 ", allowed the other layers' %" PRId64, cache.length(), length()));
+      raise(Status::invalid("cache", "given length %" PRId64 ", allowed the other layers' %" PRId64, cache.length(),
+                            length()));
     caches_.push_back(Any(std::move(cache)));
   }
 
@@ -39,9 +40,11 @@ class ModelCache {
   /// Layer i's cache. Errors: no such layer, or one with a cache of another type than K.
   template <class K = std::variant_alternative_t<0, Any>>
   K& layer(Index i) {
-    if (i < 0 || i >= layers()) raise(Status::invalid("layer", "given %" PRId64 ", allowed 0 to %" PRId64, i, layers() - 1));
+    if (i < 0 || i >= layers())
+      raise(Status::invalid("layer", "given %" PRId64 ", allowed 0 to %" PRId64, i, layers() - 1));
     K* cache = std::get_if<K>(&caches_[static_cast<std::size_t>(i)]);
-    if (cache == nullptr) raise(Status::invalid("layer", "given %" PRId64 ", whose cache is of another type than the one asked for", i));
+    if (cache == nullptr)
+      raise(Status::invalid("layer", "given %" PRId64 ", whose cache is of another type than the one asked for", i));
     return *cache;
   }
 
@@ -58,8 +61,12 @@ class ModelCache {
   Status check_begin(Index tokens) const noexcept {
     for (const Any& any : caches_) {
       if (length_of(any) != length())
-        return Status::invalid("caches", "given layers of lengths %" PRId64 " and %" PRId64 ", allowed one length: roll back the forward that failed", length(), length_of(any));
-      if (Status s = std::visit([tokens](const auto& cache) { return cache.check_append(tokens); }, any); !s.ok()) return s;
+        return Status::invalid("caches",
+                               "given layers of lengths %" PRId64 " and %" PRId64
+                               ", allowed one length: roll back the forward that failed",
+                               length(), length_of(any));
+      if (Status s = std::visit([tokens](const auto& cache) { return cache.check_append(tokens); }, any); !s.ok())
+        return s;
     }
     return {};
   }
@@ -72,12 +79,18 @@ class ModelCache {
   /// Forgets what layers have appended since begin(): after a forward that failed between layers.
   void rollback(const Step& step) {
     for (Any& any : caches_)
-      std::visit([&step](auto& cache) { if (cache.length() > step.offset) cache.truncate(step.offset); }, any);
+      std::visit(
+          [&step](auto& cache) {
+            if (cache.length() > step.offset) cache.truncate(step.offset);
+          },
+          any);
   }
-  /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0; nothing is changed then.
+  /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0; nothing is changed
+  /// then.
   void truncate(Index length) {
     for (const Any& any : caches_)
-      if (length < 0 || length > length_of(any)) raise(Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_of(any)));
+      if (length < 0 || length > length_of(any))
+        raise(Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_of(any)));
     for (Any& any : caches_) std::visit([length](auto& cache) { cache.truncate(length); }, any);
   }
   void clear() { rollback({}); }

@@ -20,9 +20,10 @@ struct NoDropout {
   Pattern bind(std::uint32_t) const noexcept { return {}; }
 };
 
-/// Each attention weight is left out with probability `probability` in [0, 1) (Srivastava et al. 2014), in training mode only; what is
-/// kept is multiplied by 1/(1 - probability). Word `key place mod 4` of Philox4x32-10 (Salmon et al. 2011) with key
-/// (seed, stream) and counter (key place / 4, query place, head, high parts of both places) decides: kept iff word >= probability 2^32.
+/// Each attention weight is left out with probability `probability` in [0, 1) (Srivastava et al. 2014), in training
+/// mode only; what is kept is multiplied by 1/(1 - probability). Word `key place mod 4` of Philox4x32-10 (Salmon et al.
+/// 2011) with key (seed, stream) and counter (key place / 4, query place, head, high parts of both places) decides:
+/// kept iff word >= probability 2^32.
 struct Dropout {
   static constexpr PolicyKind policy_kind = PolicyKind::dropout;
   static constexpr const char* name = "dropout";
@@ -32,7 +33,8 @@ struct Dropout {
   std::uint32_t seed = 0;
 
   Status check() const noexcept {
-    if (!(probability >= 0 && probability < 1)) return Status::invalid("dropout probability", "given %g, allowed 0 <= p < 1", probability);
+    if (!(probability >= 0 && probability < 1))
+      return Status::invalid("dropout probability", "given %g, allowed 0 <= p < 1", probability);
     return {};
   }
 
@@ -43,8 +45,9 @@ struct Dropout {
 
     bool kept(Index head, Index query, Index key_place) const noexcept {
       const auto q = static_cast<std::uint64_t>(query), k = static_cast<std::uint64_t>(key_place) / 4;
-      const PhiloxBlock counter{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(q), static_cast<std::uint32_t>(head),
-                                                 static_cast<std::uint32_t>((k >> 32) << 16 | (q >> 32))};
+      const PhiloxBlock counter{static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(q),
+                                static_cast<std::uint32_t>(head),
+                                static_cast<std::uint32_t>((k >> 32) << 16 | (q >> 32))};
       return philox4x32_10(counter, key)[static_cast<std::size_t>(key_place % 4)] >= threshold;
     }
     double factor() const noexcept { return factor_; }

@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-/// Hands work to the caller's pool: `run_tasks(context, n, task, argument)` must call task(argument, i) once for each i in [0, n), in any order and
-/// on any threads, and return when all have returned. `threads`: how many of them may run at once. `parallel_from`: nanoseconds of work from which
-/// on they are used.
+/// Hands work to the caller's pool: `run_tasks(context, n, task, argument)` must call task(argument, i) once for each i
+/// in [0, n), in any order and on any threads, and return when all have returned. `threads`: how many of them may run
+/// at once. `parallel_from`: nanoseconds of work from which on they are used.
 class Hook {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::executor;
@@ -33,7 +33,8 @@ class Hook {
       for (Index i = 0; i < n; ++i) f(i);
     else
       run_(
-          context_, n, [](void* argument, Index i) { (*static_cast<Function*>(argument))(i); }, const_cast<void*>(static_cast<const void*>(&f)));
+          context_, n, [](void* argument, Index i) { (*static_cast<Function*>(argument))(i); },
+          const_cast<void*>(static_cast<const void*>(&f)));
   }
 
  private:

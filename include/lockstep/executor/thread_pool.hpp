@@ -19,7 +19,8 @@ class ThreadPool {
   static constexpr const char* name = "Eigen thread pool";
 
   ThreadPool() noexcept = default;
-  ThreadPool(Eigen::ThreadPoolInterface& pool, Index parallel_from = parallel_from_nanoseconds) noexcept : pool_(&pool), parallel_from_(parallel_from) {}
+  ThreadPool(Eigen::ThreadPoolInterface& pool, Index parallel_from = parallel_from_nanoseconds) noexcept
+      : pool_(&pool), parallel_from_(parallel_from) {}
 
   Index concurrency() const noexcept { return pool_ == nullptr ? 1 : static_cast<Index>(pool_->NumThreads()) + 1; }
 

@@ -10,7 +10,9 @@ namespace lockstep {
 struct Grouped {
   static constexpr PolicyKind policy_kind = PolicyKind::heads;
   static constexpr const char* name = "grouped";
-  static constexpr bool accepts(Index heads, Index kv_heads) noexcept { return kv_heads >= 1 && heads >= kv_heads && heads % kv_heads == 0; }
+  static constexpr bool accepts(Index heads, Index kv_heads) noexcept {
+    return kv_heads >= 1 && heads >= kv_heads && heads % kv_heads == 0;
+  }
   Index kv_head(Index head, Index heads, Index kv_heads) const noexcept { return head / (heads / kv_heads); }
 };
 

@@ -12,10 +12,13 @@ struct RepeatedHeads {
   static constexpr PolicyKind policy_kind = PolicyKind::heads;
   static constexpr const char* name = "repeated";
   static constexpr bool repeats = true;
-  static constexpr bool accepts(Index heads, Index kv_heads) noexcept { return kv_heads >= 1 && heads >= kv_heads && heads % kv_heads == 0; }
+  static constexpr bool accepts(Index heads, Index kv_heads) noexcept {
+    return kv_heads >= 1 && heads >= kv_heads && heads % kv_heads == 0;
+  }
   Index kv_head(Index head, Index heads, Index kv_heads) const noexcept { return head / (heads / kv_heads); }
 
-  /// source [tokens, kv_heads, dim] into out [tokens, kv_heads group_size, dim], where head h is kv head h / group_size.
+  /// source [tokens, kv_heads, dim] into out [tokens, kv_heads group_size, dim], where head h is kv head h /
+  /// group_size.
   template <class T>
   static void repeat(View<const T, 3> source, Index group_size, View<T, 3> out) noexcept {
     for (Index t = 0; t < source.extent[0]; ++t)
@@ -26,8 +29,8 @@ struct RepeatedHeads {
 
 static_assert(HeadSharing<RepeatedHeads>);
 
-/// Keys or values [tokens, heads, dim] of which each kv head stands group_size times; owns a copy unless group_size is 1.
-/// Moves only: the rows of a copied object would go on viewing the first one's memory.
+/// Keys or values [tokens, heads, dim] of which each kv head stands group_size times; owns a copy unless group_size
+/// is 1. Moves only: the rows of a copied object would go on viewing the first one's memory.
 template <class T>
 struct RepeatedRows {
   AlignedVector<T> copy;
@@ -38,8 +41,9 @@ struct RepeatedRows {
   RepeatedRows& operator=(RepeatedRows&&) noexcept = default;
 };
 
-/// Repeats kv heads: [tokens, kv_heads, dim] to [tokens, kv_heads group_size, dim], where head h is kv head h / group_size.
-/// group_size 1 copies nothing: the result views the source. Errors: group_size below 1, or a copy beyond 63 bits.
+/// Repeats kv heads: [tokens, kv_heads, dim] to [tokens, kv_heads group_size, dim], where head h is kv head h /
+/// group_size. group_size 1 copies nothing: the result views the source. Errors: group_size below 1, or a copy beyond
+/// 63 bits.
 template <class T>
 RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   if (group_size < 1) raise(Status::invalid("group_size", "given %" PRId64 ", allowed at least 1", group_size));
@@ -48,7 +52,8 @@ RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   if (group_size == 1) return result;
   Index numbers = 0;
   if (__builtin_mul_overflow(source.size(), group_size, &numbers))
-    raise(Status::invalid("group_size", "given %" PRId64 " over %s, allowed what 63 bits of numbers hold", group_size, detail::ShapeText(source.extent).c_str()));
+    raise(Status::invalid("group_size", "given %" PRId64 " over %s, allowed what 63 bits of numbers hold", group_size,
+                          detail::ShapeText(source.extent).c_str()));
   const typename View<T, 3>::Extents extent{source.extent[0], source.extent[1] * group_size, source.extent[2]};
   result.copy.resize(static_cast<std::size_t>(numbers));
   const auto out = View<T, 3>::contiguous(result.copy.data(), extent);

@@ -11,15 +11,15 @@ namespace lockstep {
 template <class C, class Cache>
 struct AttentionCall {
   const Cache* cache = nullptr;
-  View<const C, 3> query;   ///< [rows, heads, head_dim]
-  View<C, 3> context;       ///< [rows, heads, v_head_dim]
-  View<C, 2> lse;           ///< [heads, rows], or absent
-  View<C, 3> weights;       ///< [heads, rows, at least kv_len], or absent
-  Index sequence = 0;       ///< index in the batch
-  Index first_row = 0;      ///< index of the first of these rows among the sequence's queries
-  Index first_place = 0;    ///< place of the first of these rows
-  Index kv_len = 0;         ///< keys present
-  std::uint32_t stream = 0; ///< dropout stream of the sequence
+  View<const C, 3> query;    ///< [rows, heads, head_dim]
+  View<C, 3> context;        ///< [rows, heads, v_head_dim]
+  View<C, 2> lse;            ///< [heads, rows], or absent
+  View<C, 3> weights;        ///< [heads, rows, at least kv_len], or absent
+  Index sequence = 0;        ///< index in the batch
+  Index first_row = 0;       ///< index of the first of these rows among the sequence's queries
+  Index first_place = 0;     ///< place of the first of these rows
+  Index kv_len = 0;          ///< keys present
+  std::uint32_t stream = 0;  ///< dropout stream of the sequence
 
   QueryRow row(Index i, Index head) const noexcept { return {sequence, head, first_row + i, first_place + i}; }
 };
@@ -46,8 +46,10 @@ struct AttentionRules {
 /// What the rows of a call cost: half the keys where rows are many, as causal masks have it, all of them for one.
 template <class C, class Cache, class Rules>
 constexpr detail::Effort effort_of(const AttentionCall<C, Cache>& call, const Rules& rules) noexcept {
-  const Index rows = call.query.extent[0], dims = rules.head_dim + rules.v_head_dim, seen = rows > 1 ? (call.kv_len + 1) / 2 : call.kv_len;
-  return {rows * rules.heads * seen * dims, call.kv_len * rules.kv_heads * dims * static_cast<Index>(sizeof(typename Cache::Storage))};
+  const Index rows = call.query.extent[0], dims = rules.head_dim + rules.v_head_dim,
+              seen = rows > 1 ? (call.kv_len + 1) / 2 : call.kv_len;
+  return {rows * rules.heads * seen * dims,
+          call.kv_len * rules.kv_heads * dims * static_cast<Index>(sizeof(typename Cache::Storage))};
 }
 
 /// The extremes of a call, from which a kernel tells the workspace it wants.

@@ -15,8 +15,8 @@ template <class C>
   return canonical(quotient(sum, l));
 }
 
-/// fl(m + log l), natural logarithm; -inf where the row saw nothing of weight. Error: that of log_positive, and one rounding each of
-/// the logarithm and the sum.
+/// fl(m + log l), natural logarithm; -inf where the row saw nothing of weight. Error: that of log_positive, and one
+/// rounding each of the logarithm and the sum.
 template <class C>
 [[gnu::always_inline]] inline C log_sum_exp(const SoftmaxState<C>& total) noexcept {
   if (total.l == 0) return -std::numeric_limits<C>::infinity();

@@ -23,10 +23,11 @@ namespace materialized_fma {
 #include "lockstep/simd/region_end.inl"
 #endif
 
-/// Forms the q_len x kv_len scores of a head, softmaxes each row over all keys at once and multiplies by the values. One maximum, one
-/// sum and one chain a row, in place order, so its bits do not depend on the chunking either; they differ from
-/// Specification's, which sums by blocks. Error grows with kv_len: at most 3e-6 of the largest value at 2048 keys, against double.
-/// Memory: q_len x kv_len a thread, and a plain copy of keys and values (one for every query head under RepeatedHeads).
+/// Forms the q_len x kv_len scores of a head, softmaxes each row over all keys at once and multiplies by the values.
+/// One maximum, one sum and one chain a row, in place order, so its bits do not depend on the chunking either; they
+/// differ from Specification's, which sums by blocks. Error grows with kv_len: at most 3e-6 of the largest value at
+/// 2048 keys, against double. Memory: q_len x kv_len a thread, and a plain copy of keys and values (one for every query
+/// head under RepeatedHeads).
 struct Materialized {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Materialized";
@@ -35,14 +36,18 @@ struct Materialized {
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
     const Index plain = shape.kv_len * (shape.kv_heads + shape.heads);
-    return Workspace::bytes_for<C>(plain * shape.head_dim) + Workspace::bytes_for<C>(plain * shape.v_head_dim) + 2 * Workspace::alignment +
-           shape.concurrency * (Workspace::bytes_for<C>(shape.head_dim) + Workspace::bytes_for<C>(shape.head_dim * lanes) +
-                                Workspace::bytes_for<C>(shape.rows * shape.kv_len) + Workspace::bytes_for<bool>(shape.rows * shape.kv_len)) +
+    return Workspace::bytes_for<C>(plain * shape.head_dim) + Workspace::bytes_for<C>(plain * shape.v_head_dim) +
+           2 * Workspace::alignment +
+           shape.concurrency *
+               (Workspace::bytes_for<C>(shape.head_dim) + Workspace::bytes_for<C>(shape.head_dim * lanes) +
+                Workspace::bytes_for<C>(shape.rows * shape.kv_len) +
+                Workspace::bytes_for<bool>(shape.rows * shape.kv_len)) +
            Workspace::bytes_for<materialized_portable::MaterializedHead<C>>(shape.concurrency);
   }
 
   template <class C, class Cache, class Rules, class Run>
-  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, Workspace& workspace) {
+  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
+                     Workspace& workspace) {
     Index keys = 0, scores = 0;
     for (const auto& call : calls) {
       keys = call.kv_len > keys ? call.kv_len : keys;
@@ -56,8 +61,12 @@ struct Materialized {
     using Head = materialized_portable::MaterializedHead<C>;
     Head* heads = workspace.take<Head>(slots);
     for (Index slot = 0; slot < slots; ++slot)
-      new (heads + slot)
-          Head{{}, {}, workspace.take<C>(rules.head_dim), workspace.take<C>(rules.head_dim * lanes), workspace.take<C>(scores), workspace.take<bool>(scores)};
+      new (heads + slot) Head{{},
+                              {},
+                              workspace.take<C>(rules.head_dim),
+                              workspace.take<C>(rules.head_dim * lanes),
+                              workspace.take<C>(scores),
+                              workspace.take<bool>(scores)};
 
     for (const AttentionCall<C, Cache>& call : calls) {
       auto k = View<C, 3>::contiguous(plain_keys, {call.kv_len, rules.kv_heads, rules.head_dim});
@@ -88,10 +97,12 @@ struct Materialized {
   static constexpr bool repeats = requires { requires Rules::Sharing::repeats; };
 
   template <class C, class Cache, class Rules>
-  static void run_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head, const materialized_portable::MaterializedHead<C>& m) noexcept {
+  static void run_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
+                       const materialized_portable::MaterializedHead<C>& m) noexcept {
 #if defined(__x86_64__)
     if (cpu_has_fma())
-      return materialized_fma::materialize_head<C, Cache>(call, rules, head, kv_head, {m.keys, m.values, m.query, m.tile, m.score, m.seen});
+      return materialized_fma::materialize_head<C, Cache>(call, rules, head, kv_head,
+                                                          {m.keys, m.values, m.query, m.tile, m.score, m.seen});
 #endif
     materialized_portable::materialize_head<C, Cache>(call, rules, head, kv_head, m);
   }
@@ -102,8 +113,10 @@ struct Materialized {
     for (Index g = 0; g < keys.extent[1]; ++g)
       for (Index place = 0; place < keys.extent[0]; ++place) {
         const auto block = cache.block(g, place / block_keys);
-        for (Index d = 0; d < keys.extent[2]; ++d) keys(place, g, d) = widen(block.keys[Layout::key(place % block_keys, d, keys.extent[2])]);
-        for (Index d = 0; d < values.extent[2]; ++d) values(place, g, d) = widen(block.values[Layout::value(place % block_keys, d)]);
+        for (Index d = 0; d < keys.extent[2]; ++d)
+          keys(place, g, d) = widen(block.keys[Layout::key(place % block_keys, d, keys.extent[2])]);
+        for (Index d = 0; d < values.extent[2]; ++d)
+          values(place, g, d) = widen(block.values[Layout::value(place % block_keys, d)]);
       }
   }
 };

@@ -1,30 +1,34 @@
-// The textbook algorithm over plain arrays. Included once for each way of getting a fused multiply-add; see materialized.hpp.
+// The textbook algorithm over plain arrays. Included once for each way of getting a fused multiply-add; see
+// materialized.hpp.
 
 /// Keys and values of one sequence as plain rows [kv_len, heads, dim], and the scratch of one head.
 template <class C>
 struct MaterializedHead {
   View<const C, 3> keys;
   View<const C, 3> values;
-  C* query;   // [head_dim] scaled
-  C* tile;    // [head_dim, 16] keys of one tile, transposed
-  C* score;   // [rows, kv_len] logits, then weights
-  bool* seen; // [rows, kv_len]
+  C* query;    // [head_dim] scaled
+  C* tile;     // [head_dim, 16] keys of one tile, transposed
+  C* score;    // [rows, kv_len] logits, then weights
+  bool* seen;  // [rows, kv_len]
 };
 
 /// score = logits of all rows and keys of one head, each a chain over head_dim from +0.
 template <class C, class Cache, class Rules>
-inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head, const MaterializedHead<C>& m) noexcept {
+inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
+                        const MaterializedHead<C>& m) noexcept {
   const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
   for (Index first = 0; first < call.kv_len; first += lanes) {
     const Index keys = call.kv_len - first < lanes ? call.kv_len - first : lanes;
     for (Index d = 0; d < rules.head_dim; ++d)
-      for (Index lane = 0; lane < lanes; ++lane) m.tile[d * lanes + lane] = lane < keys ? m.keys(first + lane, kv_head, d) : C(0);
+      for (Index lane = 0; lane < lanes; ++lane)
+        m.tile[d * lanes + lane] = lane < keys ? m.keys(first + lane, kv_head, d) : C(0);
     for (Index i = 0; i < call.query.extent[0]; ++i) {
       for (Index d = 0; d < rules.head_dim; ++d) m.query[d] = rounded(call.query(i, head, d) * scale);
       C s[lanes] = {};
       for (Index d = 0; d < rules.head_dim; ++d)
         for (Index lane = 0; lane < lanes; ++lane) s[lane] = fma(m.query[d], m.tile[d * lanes + lane], s[lane]);
-      for (Index lane = 0; lane < keys; ++lane) m.score[i * call.kv_len + first + lane] = rules.logits.apply(s[lane], call.row(i, head), first + lane);
+      for (Index lane = 0; lane < keys; ++lane)
+        m.score[i * call.kv_len + first + lane] = rules.logits.apply(s[lane], call.row(i, head), first + lane);
     }
   }
 }
@@ -47,7 +51,8 @@ inline SoftmaxState<C> softmax_row(const Rules& rules, QueryRow q, Index kv_len,
 
 /// One head of one sequence.
 template <class C, class Cache, class Rules>
-inline void materialize_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head, const MaterializedHead<C>& m) noexcept {
+inline void materialize_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
+                             const MaterializedHead<C>& m) noexcept {
   const auto pattern = rules.dropout.bind(call.stream);
   const C factor = static_cast<C>(pattern.factor());
   form_scores(call, rules, head, kv_head, m);
@@ -63,7 +68,8 @@ inline void materialize_head(const AttentionCall<C, Cache>& call, const Rules& r
         score[j] = 0;
         continue;
       }
-      for (Index d = 0; d < rules.v_head_dim; ++d) call.context(i, head, d) = fma(score[j], m.values(j, kv_head, d), call.context(i, head, d));
+      for (Index d = 0; d < rules.v_head_dim; ++d)
+        call.context(i, head, d) = fma(score[j], m.values(j, kv_head, d), call.context(i, head, d));
     }
     for (Index d = 0; d < rules.v_head_dim; ++d) {
       const C out = finished(call.context(i, head, d), state.l);

@@ -31,17 +31,22 @@ struct Specification {
   /// Workspace in bytes.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    return shape.concurrency * (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) + Workspace::bytes_for<bool>(block_keys) +
-                                3 * Workspace::bytes_for<C>(shape.v_head_dim)) +
+    return shape.concurrency *
+               (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) +
+                Workspace::bytes_for<bool>(block_keys) + 3 * Workspace::bytes_for<C>(shape.v_head_dim)) +
            Workspace::bytes_for<specification_portable::SpecificationRow<C>>(shape.concurrency);
   }
 
   template <class C, class Cache, class Rules, class Run>
-  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, Workspace& workspace) {
+  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
+                     Workspace& workspace) {
 #if defined(__x86_64__)
-    if (cpu_has_fma()) return specification_fma::attend<C, Cache>(calls, rules, executor, scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, workspace));
+    if (cpu_has_fma())
+      return specification_fma::attend<C, Cache>(
+          calls, rules, executor, scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, workspace));
 #endif
-    specification_portable::attend<C, Cache>(calls, rules, executor, scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, workspace));
+    specification_portable::attend<C, Cache>(
+        calls, rules, executor, scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, workspace));
   }
 
  private:
@@ -50,8 +55,10 @@ struct Specification {
     const Index slots = executor.concurrency();
     Row* rows = workspace.take<Row>(slots);
     for (Index slot = 0; slot < slots; ++slot)
-      new (rows + slot) Row{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),        workspace.take<C>(block_keys), workspace.take<bool>(block_keys),
-                            workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim)};
+      new (rows + slot) Row{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),
+                            workspace.take<C>(block_keys),       workspace.take<bool>(block_keys),
+                            workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim),
+                            workspace.take<C>(rules.v_head_dim)};
     return {rows, static_cast<std::size_t>(slots)};
   }
 };

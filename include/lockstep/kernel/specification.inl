@@ -1,4 +1,5 @@
-// The numerics contract in scalar code. Included once for each way of getting a fused multiply-add; see specification.hpp.
+// The numerics contract in scalar code. Included once for each way of getting a fused multiply-add; see
+// specification.hpp.
 
 /// Scratch of one row.
 template <class C>
@@ -14,16 +15,19 @@ struct SpecificationRow {
 
 /// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate chains.
 template <class C, class Cache, class Rules>
-inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys, const C* query, C* logit) noexcept {
+inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
+                         const C* query, C* logit) noexcept {
   using Layout = BlockLayout<typename Cache::Storage>;
   const auto* block = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).keys;
   for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
     C s[lanes] = {};
     for (Index d = 0; d < rules.head_dim; ++d)
-      for (Index lane = 0; lane < lanes; ++lane) s[lane] = fma(query[d], widen(block[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
+      for (Index lane = 0; lane < lanes; ++lane)
+        s[lane] = fma(query[d], widen(block[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
     for (Index lane = 0; lane < lanes; ++lane) logit[tile + lane] = s[lane];
   }
-  for (Index j = keys.first; j < keys.last; ++j) logit[j - b * block_keys] = rules.logits.apply(logit[j - b * block_keys], q, j);
+  for (Index j = keys.first; j < keys.last; ++j)
+    logit[j - b * block_keys] = rules.logits.apply(logit[j - b * block_keys], q, j);
 }
 
 /// Which keys of [first, last) the row sees, into seen[place - 256 b]; whether there is one.
@@ -41,8 +45,8 @@ inline bool block_visible(const Rules& rules, QueryRow q, Index b, KeyRange keys
 
 /// One block of a split: rule 4. False if the row sees nothing there, and then nothing has changed.
 template <class C, class Cache, class Rules, class Pattern>
-inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q, Index b, KeyRange keys,
-                       const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
+inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q,
+                       Index b, KeyRange keys, const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
   using Layout = BlockLayout<typename Cache::Storage>;
   if (!block_visible(rules, q, b, keys, row.seen)) return false;
   block_logits(call, rules, q, b, keys, row.query, row.logit);
@@ -65,17 +69,20 @@ inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, 
   for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = 0;
   for (Index j = first; j < last; ++j)
     if (row.seen[j] && (!rules.training || pattern.kept(q.head, q.place, b * block_keys + j)))
-      for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = fma(row.weight[j], widen(values[Layout::value(j, d)]), row.block_sum[d]);
+      for (Index d = 0; d < rules.v_head_dim; ++d)
+        row.block_sum[d] = fma(row.weight[j], widen(values[Layout::value(j, d)]), row.block_sum[d]);
 
   const C alpha = split.join_block(m, lane_sum[0]);
   for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = fma(row.split_sum[d], alpha, row.block_sum[d]);
   return true;
 }
 
-/// Weights on request, from the finished maximum and sum: rule 5. Dropped keys give +0, kept ones the factor of the finish.
+/// Weights on request, from the finished maximum and sum: rule 5. Dropped keys give +0, kept ones the factor of the
+/// finish.
 template <class C, class Cache, class Rules, class Pattern>
-inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q, Index i, KeyRange range,
-                        const SpecificationRow<C>& row, const SoftmaxState<C>& total) noexcept {
+inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q,
+                        Index i, KeyRange range, const SpecificationRow<C>& row,
+                        const SoftmaxState<C>& total) noexcept {
   for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(q.head, i, j) = 0;
   if (total.l == 0) return;
   for (Index b = range.first / block_keys; b * block_keys < range.last; ++b) {
@@ -93,7 +100,8 @@ inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules,
 
 /// One row of one query head: rules 1 (scaling) to 5.
 template <class C, class Cache, class Rules>
-inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head, const SpecificationRow<C>& row) noexcept {
+inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head,
+                       const SpecificationRow<C>& row) noexcept {
   const QueryRow q = call.row(i, head);
   const auto pattern = rules.dropout.bind(call.stream);
   const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
@@ -113,7 +121,8 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
     }
     if (!seen) continue;
     const auto fold = total.join_split(split);
-    for (Index d = 0; d < rules.v_head_dim; ++d) row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * row.split_sum[d]));
+    for (Index d = 0; d < rules.v_head_dim; ++d)
+      row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * row.split_sum[d]));
   }
 
   for (Index d = 0; d < rules.v_head_dim; ++d) {
@@ -126,9 +135,11 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
 
 /// All rows and heads of all calls.
 template <class C, class Cache, class Rules, class Run>
-[[gnu::noinline]] inline void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, std::span<const SpecificationRow<C>> scratch) {
+[[gnu::noinline]] inline void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules,
+                                     const Run& executor, std::span<const SpecificationRow<C>> scratch) {
   for (const AttentionCall<C, Cache>& call : calls)
-    detail::for_each_task(executor, call.query.extent[0] * rules.heads, effort_of(call, rules), [&](Index slot, Index task) noexcept {
-      attend_row(call, rules, task / rules.heads, task % rules.heads, scratch[static_cast<std::size_t>(slot)]);
-    });
+    detail::for_each_task(
+        executor, call.query.extent[0] * rules.heads, effort_of(call, rules), [&](Index slot, Index task) noexcept {
+          attend_row(call, rules, task / rules.heads, task % rules.heads, scratch[static_cast<std::size_t>(slot)]);
+        });
 }

@@ -13,10 +13,12 @@
 
 namespace lockstep {
 
-/// Where a task's rows live while they are worked on; one a slot. Rows are (query, head of the group), queries outermost.
+/// Where a task's rows live while they are worked on; one a slot. Rows are (query, head of the group), queries
+/// outermost.
 template <class C>
 struct TiledScratch {
-  /// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay there with it.
+  /// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay
+  /// there with it.
   static constexpr Index row_block = 96;
   /// Rows of the largest register tile of any instruction set.
   static constexpr Index most_tile_rows = 8;
@@ -36,7 +38,7 @@ struct TiledScratch {
     SoftmaxState<C> total;
     bool seen = false;    // something in this split: split_sum holds numbers
     bool folded = false;  // some split: row_sum holds numbers
-  } * row;
+  }* row;
 
   // Strides that are a multiple of the page size would put all rows of a tile into the same few cache sets.
   static constexpr Index padded(Index dim) noexcept { return round_up(dim, lanes) + lanes; }
@@ -56,7 +58,7 @@ template <class C>
 struct RowInBlock {
   Index first = 0, last = 0;  // the visible keys, counted in the block, or the range around them
   bool takes_part = false;
-  bool listed = false;  // visible keys are not one range, or dropout chooses among them
+  bool listed = false;       // visible keys are not one range, or dropout chooses among them
   bool first_block = false;  // of the split: the sum so far is +0
   C alpha = 0;
 };
@@ -74,8 +76,10 @@ struct TiledFunctions {
   using Call = AttentionCall<C, Cache>;
   using Scratch = TiledScratch<C>;
   void (*attend_rows)(const Call&, const Rules&, const TiledRows&, const Scratch&) noexcept;
-  void (*attend_split)(const Call&, const Rules&, const TiledRows&, Index split, const Scratch&, SplitState<C>*, C* sums) noexcept;
-  void (*fold_rows)(const Call&, const Rules&, const TiledRows&, Index splits, const Scratch&, const SplitState<C>*, const C* sums) noexcept;
+  void (*attend_split)(const Call&, const Rules&, const TiledRows&, Index split, const Scratch&, SplitState<C>*,
+                       C* sums) noexcept;
+  void (*fold_rows)(const Call&, const Rules&, const TiledRows&, Index splits, const Scratch&, const SplitState<C>*,
+                    const C* sums) noexcept;
 };
 
 namespace portable {
@@ -98,24 +102,27 @@ namespace neon {
 }
 #endif
 
-/// Specification's bits at the machine's speed. A task is a kv head's block of 96 rows, so all heads of a group share each load of keys
-/// and values; register tiles of rows by lines run the logits and the weighted sums of a block while it is in cache. Long caches under few rows
-/// are split at the contract's split places over the executor's threads.
+/// Specification's bits at the machine's speed. A task is a kv head's block of 96 rows, so all heads of a group share
+/// each load of keys and values; register tiles of rows by lines run the logits and the weighted sums of a block while
+/// it is in cache. Long caches under few rows are split at the contract's split places over the executor's threads.
 struct Tiled {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Tiled";
 
-  /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and (v_head_dim + 2) a decode row and split with threads.
+  /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and (v_head_dim + 2) a decode row and split
+  /// with threads.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
     const Index rows = most_rows<C>(shape.rows, shape.heads);
-    return Workspace::bytes_for<Index>(shape.heads + shape.kv_heads + 1) + Workspace::bytes_for<Index>(shape.sequences + 1) +
-           Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) + shape.concurrency * scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
+    return Workspace::bytes_for<Index>(shape.heads + shape.kv_heads + 1) +
+           Workspace::bytes_for<Index>(shape.sequences + 1) + Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) +
+           shape.concurrency * scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
            kept_bytes<C>(kept_tasks(shape.concurrency) * ceil_div(shape.kv_len, split_keys) * rows, shape.v_head_dim);
   }
 
   template <class C, class Cache, class Rules, class Run>
-  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor, Workspace& workspace) {
+  static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
+                     Workspace& workspace) {
     const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
     const Plan<C> plan = make_plan<C>(calls, rules, executor.concurrency(), workspace);
     const auto part_of = [&](Index task, const AttentionCall<C, Cache>*& call) noexcept {
@@ -149,25 +156,29 @@ struct Tiled {
       const AttentionCall<C, Cache>* call = nullptr;
       const TiledRows part = part_of(at / plan.splits, call);
       const Index kept = at / plan.splits * rows_kept + at % plan.splits * part.rows;
-      if (part.rows > 0) set.attend_split(*call, rules, part, at % plan.splits, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
+      if (part.rows > 0)
+        set.attend_split(*call, rules, part, at % plan.splits, plan.scratch[slot], plan.state + kept,
+                         plan.sums + kept * o_stride);
     });
     const detail::Effort fold{.bytes = tasks * rows_kept * o_stride * static_cast<Index>(sizeof(C))};
     detail::for_each_task(executor, tasks, fold, [&](Index slot, Index task) noexcept {
       const AttentionCall<C, Cache>* call = nullptr;
       const TiledRows part = part_of(task, call);
       const Index kept = task * rows_kept;
-      if (part.rows > 0) set.fold_rows(*call, rules, part, plan.splits, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
+      if (part.rows > 0)
+        set.fold_rows(*call, rules, part, plan.splits, plan.scratch[slot], plan.state + kept,
+                      plan.sums + kept * o_stride);
     });
   }
 
  private:
   template <class C>
   struct Plan {
-    Index* first_head;   // [kv_heads + 1] into heads
-    Index* heads;        // [heads] query heads, by kv head
-    Index* first_task;   // [calls + 1]
+    Index* first_head;         // [kv_heads + 1] into heads
+    Index* heads;              // [heads] query heads, by kv head
+    Index* first_task;         // [calls + 1]
     TiledScratch<C>* scratch;  // a slot
-    Index splits = 0;    // above 0: tasks are split, and this many states a row are kept
+    Index splits = 0;          // above 0: tasks are split, and this many states a row are kept
     Index task_rows = 0;
     SplitState<C>* state = nullptr;
     C* sums = nullptr;
@@ -188,17 +199,21 @@ struct Tiled {
   template <class C>
   static constexpr Index scratch_bytes(Index rows, Index head_dim, Index v_head_dim) noexcept {
     using Scratch = TiledScratch<C>;
-    return Workspace::bytes_for<C>(rows * Scratch::padded(head_dim)) + 2 * Workspace::bytes_for<C>(rows * Scratch::padded(v_head_dim)) +
-           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) + Workspace::bytes_for<std::uint16_t>(Scratch::most_tile_rows * block_keys) +
+    return Workspace::bytes_for<C>(rows * Scratch::padded(head_dim)) +
+           2 * Workspace::bytes_for<C>(rows * Scratch::padded(v_head_dim)) +
+           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) +
+           Workspace::bytes_for<std::uint16_t>(Scratch::most_tile_rows * block_keys) +
            Workspace::bytes_for<typename Scratch::Row>(rows);
   }
   template <class C>
   static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {
-    return Workspace::bytes_for<SplitState<C>>(states) + Workspace::bytes_for<C>(states * TiledScratch<C>::padded(v_head_dim));
+    return Workspace::bytes_for<SplitState<C>>(states) +
+           Workspace::bytes_for<C>(states * TiledScratch<C>::padded(v_head_dim));
   }
 
   template <class C, class Cache, class Rules>
-  static Plan<C> make_plan(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, Index concurrency, Workspace& workspace) noexcept {
+  static Plan<C> make_plan(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, Index concurrency,
+                           Workspace& workspace) noexcept {
     using Scratch = TiledScratch<C>;
     Plan<C> plan{};
     plan.first_head = workspace.take<Index>(rules.heads + rules.kv_heads + 1);
@@ -248,12 +263,16 @@ struct Tiled {
   static TiledFunctions<C, Cache, Rules> functions() noexcept {
     switch (instruction_set()) {
 #if defined(__x86_64__)
-      case InstructionSet::avx512: return avx512::tiled_functions<C, Cache, Rules>();
-      case InstructionSet::avx2: return avx2::tiled_functions<C, Cache, Rules>();
+      case InstructionSet::avx512:
+        return avx512::tiled_functions<C, Cache, Rules>();
+      case InstructionSet::avx2:
+        return avx2::tiled_functions<C, Cache, Rules>();
 #elif defined(__aarch64__)
-      case InstructionSet::neon: return neon::tiled_functions<C, Cache, Rules>();
+      case InstructionSet::neon:
+        return neon::tiled_functions<C, Cache, Rules>();
 #endif
-      default: return portable::tiled_functions<C, Cache, Rules>();
+      default:
+        return portable::tiled_functions<C, Cache, Rules>();
     }
   }
 };

@@ -2,37 +2,44 @@
 
 /// Lines of a register tile of R rows: so many that sums, lines and a broadcast fit the registers.
 template <class C, int R>
-inline constexpr int tile_lines = static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
+inline constexpr int tile_lines =
+    static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
 
 /// Bytes of the 16 lanes that one load brings: of one step, or of two in 16-bit storage.
 template <class S>
 inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * (sizeof(S) == 2 ? 2 : 1);
 
-/// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the second-level cache.
+/// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
+/// second-level cache.
 template <int N, bool Few, class S, class Places>
 [[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
   if constexpr (Few)
-    ahead.request<N * static_cast<int>(line_bytes<S>) / 64>();
+    ahead.request<N* static_cast<int>(line_bytes<S>) / 64>();
   else
     fetch_lines<N>(lines, places, k);
 }
 
-/// Logits of R rows and key tiles [first, first + N) of a block: rule 2. Few rows wait for memory, not for arithmetic: they request
-/// `ahead` meanwhile.
+/// Logits of R rows and key tiles [first, first + N) of a block: rule 2. Few rows wait for memory, not for arithmetic:
+/// they request `ahead` meanwhile.
 template <class C, class S, int R, int N, bool Few>
-[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const S* keys, Index head_dim, C* score, Ahead& ahead) noexcept {
+[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const S* keys, Index head_dim, C* score,
+                                   Ahead& ahead) noexcept {
   RegisterTile<C, R, N> tile;
   tile.clear();
   const LinePlaces<N, lanes> tiles{BlockLayout<S>::key_tile(head_dim)};
-  reduce(tile, query, q_stride, keys, tiles, 0, head_dim, [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
+  reduce(tile, query, q_stride, keys, tiles, 0, head_dim,
+         [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
   unroll<R>([&](auto r) __attribute__((always_inline)) {
-    unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) { Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, tile.sum[r][v]); });
+    unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) {
+      Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, tile.sum[r][v]);
+    });
   });
 }
 
 /// The same for key tiles [first, last). A narrower tile at the end computes few keys beyond the last one seen.
 template <class C, class S, int R, bool Few>
-inline void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
+inline void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score,
+                       Ahead ahead) noexcept {
   constexpr int most = tile_lines<C, R>;
   const Index key_tile = BlockLayout<S>::key_tile(head_dim);
   Index t = first;
@@ -50,7 +57,8 @@ inline void score_rows(const C* query, Index q_stride, const S* keys, Index head
 /// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
 /// Keys that all rows see go through the register tile together, each row's first and last few alone.
 template <class C, class S, int R, int N, bool Few>
-[[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride, Ahead& ahead) noexcept {
+[[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride,
+                                   Ahead& ahead) noexcept {
   using Line = Lines<C, S, N>;
   using Reg = typename Simd<C>::Reg;
   constexpr LinePlaces<N, lanes> slabs{BlockLayout<S>::value_slab};
@@ -91,7 +99,8 @@ template <class C, class S, int R, int N, bool Few>
 
 /// The same for one row whose keys are listed.
 template <class C, class S>
-inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
+inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* keys, Index count,
+                       const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
   using Line = Lines<C, S, 1>;
   using Reg = typename Simd<C>::Reg;
   for (Index l = 0; l < value_lines; ++l) {
@@ -104,17 +113,21 @@ inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* ke
     }
     unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
       C* o = sum + l * lanes + v * Simd<C>::width;
-      Simd<C>::store(o, Simd<C>::fma(row.first_block ? Simd<C>::zero() : Simd<C>::load(o), Simd<C>::broadcast(row.alpha), tile.sum[0][v]));
+      Simd<C>::store(o, Simd<C>::fma(row.first_block ? Simd<C>::zero() : Simd<C>::load(o),
+                                     Simd<C>::broadcast(row.alpha), tile.sum[0][v]));
     });
   }
 }
 
 template <class C, class S, int R, bool Few>
-[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows,
+                                              Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
   constexpr int most = tile_lines<C, R>;
   Index l = 0;
   const auto take = [&]<int N>() __attribute__((always_inline)) {
-    for (; l + N <= value_lines; l += N) weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride, ahead);
+    for (; l + N <= value_lines; l += N)
+      weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride,
+                                   ahead);
   };
   take.template operator()<most>();
   if constexpr (most > 2 && !Few) take.template operator()<2>();
@@ -153,8 +166,8 @@ template <class C>
   return V::fold_sum(sum);
 }
 
-/// f.template operator()<R, Few>() for one of the few tiles that exist: the one that fills the registers, or 1, 4 or 8 rows that wait for
-/// memory anyhow. Tiles need not be full.
+/// f.template operator()<R, Few>() for one of the few tiles that exist: the one that fills the registers, or 1, 4 or 8
+/// rows that wait for memory anyhow. Tiles need not be full.
 template <class C, class F>
 [[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
   if (height == 1) return f.template operator()<1, true>();
@@ -172,31 +185,43 @@ constexpr Index tile_height(Index rows) noexcept {
   return Simd<C>::rows;
 }
 
-/// The products of register tiles, whatever the policies. Defined outside of the class, so that a program of many translation units may
-/// instantiate them in one of them.
+/// The products of register tiles, whatever the policies. Defined outside of the class, so that a program of many
+/// translation units may instantiate them in one of them.
 template <class C, class S>
 struct TileProducts {
-  static void scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept;
-  static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept;
-  static void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept;
+  static void scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first,
+                     Index last, C* score, Ahead ahead) noexcept;
+  static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines,
+                    C* sum, Index o_stride, Ahead ahead) noexcept;
+  static void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count,
+                           const RowInBlock<C>& row, Index value_lines, C* sum) noexcept;
 };
 
 template <class C, class S>
-void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
-  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) { score_rows<C, S, R, Few>(query, q_stride, keys, head_dim, first, last, score, ahead); });
+void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim,
+                                Index first, Index last, C* score, Ahead ahead) noexcept {
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
+    score_rows<C, S, R, Few>(query, q_stride, keys, head_dim, first, last, score, ahead);
+  });
 }
 template <class C, class S>
-void TileProducts<C, S>::weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
-  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) { weigh_rows<C, S, R, Few>(weight, values, rows, value_lines, sum, o_stride, ahead); });
+void TileProducts<C, S>::weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows,
+                               Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+  with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
+    weigh_rows<C, S, R, Few>(weight, values, rows, value_lines, sum, o_stride, ahead);
+  });
 }
 template <class C, class S>
-void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count, const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
+void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count,
+                                      const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
   weigh_keys<C, S>(weight, values, keys, count, row, value_lines, sum);
 }
 
-/// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one range.
+/// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one
+/// range.
 template <class C, class Rules, class Pattern>
-inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q, Index b, RowInBlock<C>& in_block, Visibility visibility, C* score, std::uint16_t* listed) noexcept {
+inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q, Index b, RowInBlock<C>& in_block,
+                         Visibility visibility, C* score, std::uint16_t* listed) noexcept {
   constexpr C hidden = -std::numeric_limits<C>::infinity();
   const Index base = b * block_keys;
   rules.logits.apply(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
@@ -228,13 +253,16 @@ inline Ahead keys_ahead(const S* keys, Index head_dim, Index first_tile, Index l
 template <class S>
 inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, Index last_tile) noexcept {
   constexpr Index bytes = static_cast<Index>(sizeof(S));
-  return {values + first_tile * lanes * lanes, (last_tile - first_tile) * lanes * lanes * bytes, BlockLayout<S>::value_slab * bytes, value_lines};
+  return {values + first_tile * lanes * lanes, (last_tile - first_tile) * lanes * lanes * bytes,
+          BlockLayout<S>::value_slab * bytes, value_lines};
 }
 
-/// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after this one.
+/// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after
+/// this one.
 template <class C, class Cache, class Rules, class Pattern>
-inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b, Index first_row, Index rows, Index height,
-                       const TiledScratch<C>& scratch, const Ahead& next) noexcept {
+inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b,
+                       Index first_row, Index rows, Index height, const TiledScratch<C>& scratch,
+                       const Ahead& next) noexcept {
   using S = typename Cache::Storage;
   RowInBlock<C> in_block[TiledScratch<C>::most_tile_rows];
   Visibility visibility[TiledScratch<C>::most_tile_rows];
@@ -251,8 +279,10 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
   }
   if (lowest >= highest) return;
 
-  const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes), value_lines = ceil_div(rules.v_head_dim, lanes);
-  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys, rules.head_dim, first_tile, last_tile, scratch.score,
+  const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes),
+              value_lines = ceil_div(rules.v_head_dim, lanes);
+  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys,
+                             rules.head_dim, first_tile, last_tile, scratch.score,
                              values_ahead(block.values, value_lines, first_tile, last_tile));
 
   // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
@@ -262,8 +292,10 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     if (visibility[r] == Visibility::none) continue;
     const auto& row = scratch.row[first_row + r];
     C* score = scratch.score + r * TiledScratch<C>::score_stride;
-    listed_keys[r] = prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed + r * block_keys);
-    if (in_block[r].takes_part) m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
+    listed_keys[r] =
+        prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed + r * block_keys);
+    if (in_block[r].takes_part)
+      m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
   }
   C* sum = scratch.split_sum + first_row * scratch.o_stride;
   bool together = false;
@@ -273,9 +305,11 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     C* score = scratch.score + r * TiledScratch<C>::score_stride;
     in_block[r].first_block = !row.seen;
     row.seen = true;
-    in_block[r].alpha = row.split.join_block(m[r], row_weights(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
+    in_block[r].alpha = row.split.join_block(
+        m[r], row_weights(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
     if (in_block[r].listed)
-      TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed + r * block_keys, listed_keys[r], in_block[r], value_lines, sum + r * scratch.o_stride);
+      TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed + r * block_keys, listed_keys[r],
+                                       in_block[r], value_lines, sum + r * scratch.o_stride);
     else
       together = true;
   }
@@ -285,7 +319,8 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
 
 /// Scales the queries and notes what each row may see; the range of keys that some row sees.
 template <class C, class Cache, class Rules>
-inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                          const TiledScratch<C>& scratch) noexcept {
   using V = Simd<C>;
   const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
   KeyRange seen{std::numeric_limits<Index>::max(), 0};
@@ -302,7 +337,8 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     C* out = scratch.query + r * scratch.q_stride;
     Index d = 0;
     if (call.query.stride[2] == 1)
-      for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width) V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
+      for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width)
+        V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
     for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
     if (++in_group == part.group) {
       in_group = 0;
@@ -311,7 +347,8 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
   }
   // The rest of the last tile: computed along, used nowhere.
   const Index filled = round_up(part.rows, tile_height<C>(part.rows));
-  std::memset(scratch.query + part.rows * scratch.q_stride, 0, static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
+  std::memset(scratch.query + part.rows * scratch.q_stride, 0,
+              static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
   return seen;
 }
 
@@ -322,12 +359,14 @@ inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& pa
   if (last && part.kv_head + 1 >= rules.kv_heads) return {};
   const Index next = last ? 0 : b + 1;
   const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
-  return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0, ceil_div(keys, lanes));
+  return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0,
+                    ceil_div(keys, lanes));
 }
 
 /// One split for all rows of the scratch: rule 4.
 template <class C, class Cache, class Rules>
-inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange keys, const TiledScratch<C>& scratch) noexcept {
+inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange keys,
+                      const TiledScratch<C>& scratch) noexcept {
   const auto pattern = rules.dropout.bind(call.stream);
   for (Index r = 0; r < part.rows; ++r) {
     scratch.row[r].split = {};
@@ -338,13 +377,15 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
     const auto block = call.cache->block(part.kv_head, b);
     const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, b) : Ahead{};
     for (Index r = 0; r < part.rows; r += height)
-      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height, scratch, next);
+      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height,
+                           scratch, next);
   }
 }
 
 /// A row's split joins the row: rule 5.
 template <class C>
-inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typename TiledScratch<C>::Row& row, C* row_sum, Index width) noexcept {
+inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typename TiledScratch<C>::Row& row, C* row_sum,
+                       Index width) noexcept {
   using V = Simd<C>;
   const auto fold = row.total.join_split(split);
   const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
@@ -355,7 +396,8 @@ inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typenam
 
 /// Context and log-sum-exp of all rows of the scratch: rule 5.
 template <class C, class Cache, class Rules>
-inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                        const TiledScratch<C>& scratch) noexcept {
   using V = Simd<C>;
   const C factor = static_cast<C>(rules.dropout.bind(call.stream).factor());
   Index i = part.first / part.group, in_group = part.first % part.group;
@@ -386,7 +428,8 @@ inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules,
 
 /// Attention weights of all rows of the scratch, from the finished maximum and sum: rule 5.
 template <class C, class Cache, class Rules>
-inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                          const TiledScratch<C>& scratch) noexcept {
   using S = typename Cache::Storage;
   const auto pattern = rules.dropout.bind(call.stream);
   const C factor = static_cast<C>(pattern.factor());
@@ -400,8 +443,9 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
-      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys, rules.head_dim, (keys.first - base) / lanes,
-                                 ceil_div(keys.last - base, lanes), scratch.score, {});
+      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys,
+                                 rules.head_dim, (keys.first - base) / lanes, ceil_div(keys.last - base, lanes),
+                                 scratch.score, {});
       rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;
@@ -416,13 +460,15 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
 
 /// A whole task: all splits of some rows, folded in place order, finished.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+[[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                                   const TiledScratch<C>& scratch) noexcept {
   const KeyRange seen = load_rows(call, rules, part, scratch);
   for (Index s = seen.first / split_keys; s * split_keys < seen.last; ++s) {
     run_split(call, rules, part, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
     for (Index r = 0; r < part.rows; ++r)
       if (scratch.row[r].seen)
-        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r], scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
+        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r],
+                   scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
   }
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
@@ -430,27 +476,30 @@ template <class C, class Cache, class Rules>
 
 /// One split of some rows, kept as it is: what threads of a long decode bring.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, Index s, const TiledScratch<C>& scratch,
-                                    SplitState<C>* state, C* sums) noexcept {
+[[gnu::noinline]] void attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                                    Index s, const TiledScratch<C>& scratch, SplitState<C>* state, C* sums) noexcept {
   const KeyRange seen = load_rows(call, rules, part, scratch);
   const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
   if (!keys.empty()) run_split(call, rules, part, keys, scratch);
   for (Index r = 0; r < part.rows; ++r) {
     state[r] = {scratch.row[r].split, scratch.row[r].seen};
     if (state[r].seen)
-      std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride, static_cast<std::size_t>(round_up(rules.v_head_dim, lanes)) * sizeof(C));
+      std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride,
+                  static_cast<std::size_t>(round_up(rules.v_head_dim, lanes)) * sizeof(C));
   }
 }
 
 /// Folds the kept splits of some rows, split s of row r at state[s rows + r], and finishes.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void fold_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, Index splits, const TiledScratch<C>& scratch,
-                                 const SplitState<C>* state, const C* sums) noexcept {
+[[gnu::noinline]] void fold_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                                 Index splits, const TiledScratch<C>& scratch, const SplitState<C>* state,
+                                 const C* sums) noexcept {
   load_rows(call, rules, part, scratch);
   for (Index s = 0; s < splits; ++s)
     for (Index r = 0; r < part.rows; ++r)
       if (const Index at = s * part.rows + r; state[at].seen)
-        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r], scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
+        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r],
+                   scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
 }

@@ -8,7 +8,9 @@ namespace lockstep {
 namespace detail {
 template <class M>
 Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len) noexcept {
-  if constexpr (requires { { mask.check(sequences, q_len, kv_len) } noexcept -> std::same_as<Status>; })
+  if constexpr (requires {
+                  { mask.check(sequences, q_len, kv_len) } noexcept -> std::same_as<Status>;
+                })
     return mask.check(sequences, q_len, kv_len);
   else
     return {};

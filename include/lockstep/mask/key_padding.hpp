@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-/// Visible: flags[sequence, key]. Any pattern; keys are counted over the whole sequence, cached ones included, so flags are
-/// [batch, kv_len] (more columns than keys are allowed). Padding still counts as a place. Borrows the flags.
-/// Usual use: `Causal & KeyPadding`.
+/// Visible: flags[sequence, key]. Any pattern; keys are counted over the whole sequence, cached ones included, so flags
+/// are [batch, kv_len] (more columns than keys are allowed). Padding still counts as a place. Borrows the flags. Usual
+/// use: `Causal & KeyPadding`.
 class KeyPadding {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
@@ -28,7 +28,8 @@ class KeyPadding {
   Status check(Index sequences, Index, Index kv_len) const noexcept {
     const std::array<Index, 2> least{sequences, kv_len};
     if (flags_.extent[0] < sequences || flags_.extent[1] < kv_len)
-      return Status::invalid("mask", "given key flags %s, allowed at least %s", detail::ShapeText(flags_.extent).c_str(), detail::ShapeText(least).c_str());
+      return Status::invalid("mask", "given key flags %s, allowed at least %s",
+                             detail::ShapeText(flags_.extent).c_str(), detail::ShapeText(least).c_str());
     return detail::check_shape("mask", flags_, flags_.extent);
   }
 

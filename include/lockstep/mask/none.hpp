@@ -5,8 +5,9 @@
 
 namespace lockstep {
 
-/// Bidirectional attention. Rows see keys that come later, so a layer takes it in one full forward only: a cached forward, whose
-/// later chunks would have changed earlier rows, is refused. attend() takes it over whatever keys it is given.
+/// Bidirectional attention. Rows see keys that come later, so a layer takes it in one full forward only: a cached
+/// forward, whose later chunks would have changed earlier rows, is refused. attend() takes it over whatever keys it is
+/// given.
 struct NoMask {
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "none";

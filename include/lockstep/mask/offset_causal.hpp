@@ -28,12 +28,15 @@ class OffsetCausal {
 
   Status check(Index sequences, Index, Index) const noexcept {
     if (each_ && static_cast<Index>(offsets_.size()) < sequences)
-      return Status::invalid("mask", "given %zu offsets, allowed one for each of %" PRId64 " sequences", offsets_.size(), sequences);
+      return Status::invalid("mask", "given %zu offsets, allowed one for each of %" PRId64 " sequences",
+                             offsets_.size(), sequences);
     return {};
   }
 
  private:
-  Index last(QueryRow q) const noexcept { return (each_ ? offsets_[static_cast<std::size_t>(q.sequence)] : offset_) + q.row; }
+  Index last(QueryRow q) const noexcept {
+    return (each_ ? offsets_[static_cast<std::size_t>(q.sequence)] : offset_) + q.row;
+  }
 
   Index offset_ = 0;
   std::span<const Index> offsets_;

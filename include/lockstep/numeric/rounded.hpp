@@ -38,8 +38,9 @@ namespace lockstep {
 /// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
 /// (slow) function. Force-inlined, so that a kernel's target region decides.
 ///
-/// Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation itself is
-/// exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at once and costs nothing.
+/// Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation
+/// itself is exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at
+/// once and costs nothing.
 [[gnu::always_inline]] inline float fma(float a, float b, float c) noexcept {
 #if defined(__clang__)
 #pragma clang fp reassociate(off) contract(off)

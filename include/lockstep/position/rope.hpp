@@ -44,9 +44,10 @@ namespace neon {
 }
 #endif
 
-/// RoPE (Su et al. 2021, arXiv 2104.09864): a' = a cos t - b sin t, b' = a sin t + b cos t, t = position base^(-2i/rotary_dim), each with one
-/// fma on a rounded product. Numbers from rotary_dim on keep their bits (partial rotary). The value is a table;
-/// a layer without one builds the default table for its head_dim. `Rope<Style>` takes the layer's compute type.
+/// RoPE (Su et al. 2021, arXiv 2104.09864): a' = a cos t - b sin t, b' = a sin t + b cos t, t = position
+/// base^(-2i/rotary_dim), each with one fma on a rounded product. Numbers from rotary_dim on keep their bits (partial
+/// rotary). The value is a table; a layer without one builds the default table for its head_dim. `Rope<Style>` takes
+/// the layer's compute type.
 template <class Style = HalfSplit, class C = void>
 class Rope {
  public:
@@ -66,12 +67,16 @@ class Rope {
     const Index pairs = table_.rotary_dim() / 2;
     switch (instruction_set()) {
 #if defined(__x86_64__)
-      case InstructionSet::avx512: return avx512::rotate_row<Style>(row, cos, sin, pairs);
-      case InstructionSet::avx2: return avx2::rotate_row<Style>(row, cos, sin, pairs);
+      case InstructionSet::avx512:
+        return avx512::rotate_row<Style>(row, cos, sin, pairs);
+      case InstructionSet::avx2:
+        return avx2::rotate_row<Style>(row, cos, sin, pairs);
 #elif defined(__aarch64__)
-      case InstructionSet::neon: return neon::rotate_row<Style>(row, cos, sin, pairs);
+      case InstructionSet::neon:
+        return neon::rotate_row<Style>(row, cos, sin, pairs);
 #endif
-      default: return portable::rotate_row<Style>(row, cos, sin, pairs);
+      default:
+        return portable::rotate_row<Style>(row, cos, sin, pairs);
     }
   }
 

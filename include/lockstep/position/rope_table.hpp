@@ -12,7 +12,8 @@
 namespace lockstep {
 
 struct RopeConfig {
-  Index rotary_dim = 0;    ///< numbers of a head row that are rotated; even. A layer that builds its own table takes head_dim for 0
+  Index rotary_dim =
+      0;  ///< numbers of a head row that are rotated; even. A layer that builds its own table takes head_dim for 0
   double base = 10000;     ///< angle of pair i at position p: p base^(-2i/rotary_dim)
   Index positions = 4096;  ///< positions 0 .. positions - 1 are in the table
 };
@@ -23,15 +24,16 @@ class RopeTable {
  public:
   RopeTable() noexcept = default;
 
-  /// Angles, cosines and sines in double, each rounded once. Errors: an odd rotary_dim or one below 2 or above 2^31, a base that is not positive and
-  /// finite, positions below 0.
+  /// Angles, cosines and sines in double, each rounded once. Errors: an odd rotary_dim or one below 2 or above 2^31, a
+  /// base that is not positive and finite, positions below 0.
   explicit RopeTable(const RopeConfig& config) {
     raise_unless_ok(check(config));
     const FloatEnvironment environment;
     auto data = std::make_shared<Data>(config.rotary_dim, config.positions);
     std::vector<double> frequency(static_cast<std::size_t>(data->pairs));
     for (Index i = 0; i < data->pairs; ++i)
-      frequency[static_cast<std::size_t>(i)] = power(config.base, -2 * static_cast<double>(i) / static_cast<double>(config.rotary_dim));
+      frequency[static_cast<std::size_t>(i)] =
+          power(config.base, -2 * static_cast<double>(i) / static_cast<double>(config.rotary_dim));
     for (Index p = 0; p < data->positions; ++p)
       for (Index i = 0; i < data->pairs; ++i) {
         const SinCos angle = sin_cos(static_cast<double>(p) * frequency[static_cast<std::size_t>(i)]);
@@ -64,7 +66,10 @@ class RopeTable {
  private:
   struct Data {
     Data(Index rotary_dim, Index positions_)
-        : pairs(rotary_dim / 2), positions(positions_), cos(static_cast<std::size_t>(pairs * positions)), sin(static_cast<std::size_t>(pairs * positions)) {}
+        : pairs(rotary_dim / 2),
+          positions(positions_),
+          cos(static_cast<std::size_t>(pairs * positions)),
+          sin(static_cast<std::size_t>(pairs * positions)) {}
     Index pairs, positions;
     std::vector<C> cos, sin;
   };
@@ -72,12 +77,14 @@ class RopeTable {
   static Status check(const RopeConfig& config) noexcept {
     if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
-    if (!(config.base > 0) || !std::isfinite(config.base)) return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
+    if (!(config.base > 0) || !std::isfinite(config.base))
+      return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
     if (config.positions < 0 || config.positions > (Index{1} << 31))
       return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
     // Below 1 a base raises frequencies above 1, at most to 1/base; sines are good up to angles of 2^31.
     if (static_cast<double>(config.positions) / config.base > 0x1p31)
-      return Status::invalid("base", "given %g with %" PRId64 " positions, allowed angles up to 2^31", config.base, config.positions);
+      return Status::invalid("base", "given %g with %" PRId64 " positions, allowed angles up to 2^31", config.base,
+                             config.positions);
     return {};
   }
 

@@ -24,8 +24,8 @@ struct WeightStorage<void> {
   using rebind = WeightStorage<T>;
 };
 
-/// Weights of y = W x + b, packed as [in/256][out/64][256][64] (16-bit storage: [in/256][out/64][128][64][2]), several matrices of
-/// the same input stacked so that x is read once.
+/// Weights of y = W x + b, packed as [in/256][out/64][256][64] (16-bit storage: [in/256][out/64][128][64][2]), several
+/// matrices of the same input stacked so that x is read once.
 template <class S>
 class PackedWeights {
  public:
@@ -48,8 +48,10 @@ class PackedWeights {
     for (Index n = 0; n < weight.extent[0]; ++n)
       for (Index k = 0; k < in_; ++k) {
         const Index row = first + n;
-        data_[static_cast<std::size_t>((k / projection_block) * block_stride() + (row / panel) * (projection_block * panel) +
-                                       (k % projection_block) / pair * (panel * pair) + row % panel * pair + k % pair)] = narrow<S>(widen(weight(n, k)));
+        data_[static_cast<std::size_t>(
+            (k / projection_block) * block_stride() + (row / panel) * (projection_block * panel) +
+            (k % projection_block) / pair * (panel * pair) + row % panel * pair + k % pair)] =
+            narrow<S>(widen(weight(n, k)));
       }
     if (!bias.present()) return;
     for (Index n = 0; n < weight.extent[0]; ++n) bias_[static_cast<std::size_t>(first + n)] = widen(bias(n));
@@ -90,16 +92,19 @@ namespace neon {
 }
 #endif
 
-/// Numbers of scratch that project() needs for these rows: x in compute type, where it is stored otherwise or its columns are not adjacent.
+/// Numbers of scratch that project() needs for these rows: x in compute type, where it is stored otherwise or its
+/// columns are not adjacent.
 template <class C, class T>
 Index project_scratch(View<const T, 2> x) noexcept {
   return std::same_as<T, C> && x.stride[1] == 1 ? 0 : x.extent[0] * x.extent[1];
 }
 
-/// y = W x + b for every row: x [rows, in], y [rows, out], rounded once to y's type. Each number is one fma chain per 256 of the inner
-/// index from +0, the chains added in order, then the bias: the same bits for 1 row and for many, on any executor. `scratch`: project_scratch(x) numbers.
+/// y = W x + b for every row: x [rows, in], y [rows, out], rounded once to y's type. Each number is one fma chain per
+/// 256 of the inner index from +0, the chains added in order, then the bias: the same bits for 1 row and for many, on
+/// any executor. `scratch`: project_scratch(x) numbers.
 template <class T, class S, class Out, class Run>
-void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y, const Run& executor, compute_t<S>* scratch) {
+void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y, const Run& executor,
+             compute_t<S>* scratch) {
   using C = compute_t<S>;
   constexpr Index panel = PackedWeights<S>::panel;
   const Index rows = x.extent[0];
@@ -112,14 +117,15 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
     });
     plain = View<const C, 2>::contiguous(scratch, x.extent);
   }
-  // A task is one panel and so many rows: weights of a panel come from memory once, rows stay in the second-level cache. One row waits for
-  // memory: it takes four panels a quarter apart, because one core reads four streams faster than one; what is left over at the end
-  // goes together with its neighbours once more.
+  // A task is one panel and so many rows: weights of a panel come from memory once, rows stay in the second-level
+  // cache. One row waits for memory: it takes four panels a quarter apart, because one core reads four streams faster
+  // than one; what is left over at the end goes together with its neighbours once more.
   constexpr Index task_rows = 192 * static_cast<Index>(sizeof(float)) / static_cast<Index>(sizeof(C));
   const Index panels = ceil_div(weights.out(), panel), quarter = panels / 4;
   const bool single = rows == 1 && quarter > 0;
   const Index across = single ? quarter + (panels % 4 != 0 ? 1 : 0) : panels;
-  const detail::Effort effort{rows * weights.in() * weights.out(), weights.in() * weights.out() * static_cast<Index>(sizeof(S))};
+  const detail::Effort effort{rows * weights.in() * weights.out(),
+                              weights.in() * weights.out() * static_cast<Index>(sizeof(S))};
   detail::for_each_task(executor, across * ceil_div(rows, task_rows), effort, [&](Index, Index task) noexcept {
     alignas(64) C numbers[task_rows * panel];
     const Index p = task % across, first = task / across * task_rows;
@@ -135,18 +141,22 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
     };
     const auto run = [&](auto row, auto many) noexcept {
       if (single)
-        p < quarter ? row(from, weights, p, quarter, numbers, write) : row(from, weights, panels - 4, 1, numbers, write);
+        p < quarter ? row(from, weights, p, quarter, numbers, write)
+                    : row(from, weights, panels - 4, 1, numbers, write);
       else
         many(from, plain.stride[0], count, weights, p, numbers, write);
     };
     switch (instruction_set()) {
 #if defined(__x86_64__)
-      case InstructionSet::avx512: return run(avx512::project_row<C, S, decltype(write)>, avx512::project_rows<C, S, decltype(write)>);
-      case InstructionSet::avx2: return run(avx2::project_row<C, S, decltype(write)>, avx2::project_rows<C, S, decltype(write)>);
+      case InstructionSet::avx512:
+        return run(avx512::project_row<C, S, decltype(write)>, avx512::project_rows<C, S, decltype(write)>);
+      case InstructionSet::avx2:
+        return run(avx2::project_row<C, S, decltype(write)>, avx2::project_rows<C, S, decltype(write)>);
 #elif defined(__aarch64__)
       case InstructionSet::neon: return run(neon::project_row<C, S, decltype(write)>, neon::project_rows<C, S, decltype(write)>);
 #endif
-      default: return run(portable::project_row<C, S, decltype(write)>, portable::project_rows<C, S, decltype(write)>);
+      default:
+        return run(portable::project_row<C, S, decltype(write)>, portable::project_rows<C, S, decltype(write)>);
     }
   });
 }

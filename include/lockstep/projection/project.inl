@@ -1,9 +1,11 @@
 // The invariant product of rows and packed weights. Included once for each instruction set; see packed.hpp.
 
-/// One chunk of at most 256 of the inner index for R rows and P panels of 64, panel_stride apart in memory: y = chain, or y = y + chain where
-/// it is not the first. x has unit column stride; panel p of row r is y[(p R + r) 64]. Requests `ahead` meanwhile.
+/// One chunk of at most 256 of the inner index for R rows and P panels of 64, panel_stride apart in memory: y = chain,
+/// or y = y + chain where it is not the first. x has unit column stride; panel p of row r is y[(p R + r) 64]. Requests
+/// `ahead` meanwhile.
 template <class C, class S, int R, int P>
-[[gnu::noinline]] void project_chunk(const C* x, Index x_stride, Index steps, const S* weights, Index panel_stride, bool first, C* y, Ahead& ahead) noexcept {
+[[gnu::noinline]] void project_chunk(const C* x, Index x_stride, Index steps, const S* weights, Index panel_stride,
+                                     bool first, C* y, Ahead& ahead) noexcept {
   // Several panels of one row: as many streams from memory at once; one panel: as many lines as the register tile has.
   constexpr int group = static_cast<int>(Simd<C>::lines), lines = group * P;
   constexpr Index panel = PackedWeights<S>::panel, pair = PackedWeights<S>::pair;
@@ -13,12 +15,13 @@ template <class C, class S, int R, int P>
   for (Index line = 0; line < panel / lanes; line += group) {
     RegisterTile<C, R, lines> chain;
     chain.clear();
-    reduce(chain, x, x_stride, weights + line * lanes * pair, LinePlaces<group, panel>{lanes * pair, panel_stride}, 0, steps, [&](Index) __attribute__((always_inline)) {
-      if constexpr (ahead_lines > 0) ahead.request<ahead_lines>();
-    });
+    reduce(chain, x, x_stride, weights + line * lanes * pair, LinePlaces<group, panel>{lanes * pair, panel_stride}, 0,
+           steps, [&](Index) __attribute__((always_inline)) {
+             if constexpr (ahead_lines > 0) ahead.request<ahead_lines>();
+           });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       unroll<chain.vectors>([&](auto v) __attribute__((always_inline)) {
-        constexpr int p = v / (group * per_line<C>), column = v % (group * per_line<C>) * static_cast<int>(V::width);
+        constexpr int p = v / (group * per_line<C>), column = v % (group * per_line<C>)*static_cast<int>(V::width);
         C* at = y + (p * R + r) * panel + line * lanes + column;
         V::store(at, first ? chain.sum[r][v] : V::add(V::load(at), chain.sum[r][v]));
       });
@@ -26,23 +29,27 @@ template <class C, class S, int R, int P>
   }
 }
 
-/// The products of rows and one chunk of a panel, or of one row and four panels. Defined outside of the class, so that a program of
-/// many translation units may instantiate them in one of them.
+/// The products of rows and one chunk of a panel, or of one row and four panels. Defined outside of the class, so that
+/// a program of many translation units may instantiate them in one of them.
 template <class C, class S>
 struct PanelProducts {
-  static void rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y, Ahead ahead) noexcept;
+  static void rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y,
+                   Ahead ahead) noexcept;
   static void row(const C* x, Index steps, const S* weights, Index panel_stride, bool first, C* y) noexcept;
 };
 
 template <class C, class S>
-void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y, Ahead ahead) noexcept {
+void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y,
+                               Ahead ahead) noexcept {
   for (Index r = 0; r < rows;)
     r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
-      project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel, ahead);
+      project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel,
+                                ahead);
     });
 }
 template <class C, class S>
-void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index panel_stride, bool first, C* y) noexcept {
+void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index panel_stride, bool first,
+                              C* y) noexcept {
   Ahead none;
   project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none);
 }
@@ -50,20 +57,26 @@ void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index p
 /// y + bias, of one row and panel.
 template <class C>
 inline void add_bias(const C* bias, C* y) noexcept {
-  for (Index n = 0; n < PackedWeights<C>::panel; n += Simd<C>::width) Simd<C>::store(y + n, Simd<C>::add(Simd<C>::load(y + n), Simd<C>::load(bias + n)));
+  for (Index n = 0; n < PackedWeights<C>::panel; n += Simd<C>::width)
+    Simd<C>::store(y + n, Simd<C>::add(Simd<C>::load(y + n), Simd<C>::load(bias + n)));
 }
 
-/// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p. A chunk of the panel serves all rows while
-/// the next one is requested from memory. y: scratch [rows, 64].
+/// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p. A chunk of the panel
+/// serves all rows while the next one is requested from memory. y: scratch [rows, 64].
 template <class C, class S, class Write>
-inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y, const Write& write) noexcept {
-  constexpr Index panel = PackedWeights<S>::panel, chunk_bytes = projection_block * panel * static_cast<Index>(sizeof(S));
+inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y,
+                         const Write& write) noexcept {
+  constexpr Index panel = PackedWeights<S>::panel,
+                  chunk_bytes = projection_block * panel * static_cast<Index>(sizeof(S));
   const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
   for (Index chunk = 0; chunk < chunks; ++chunk) {
     const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
-    const S* next = chunk + 1 < chunks ? weights.panel_data(p) + (chunk + 1) * weights.block_stride() : weights.panel_data(p + 1);
-    const Ahead ahead = chunk + 1 < chunks || (p + 1) * panel < weights.out() ? Ahead(next, chunk_bytes, 0, 1) : Ahead();
-    PanelProducts<C, S>::rows(x + first, x_stride, rows, steps, weights.panel_data(p) + chunk * weights.block_stride(), chunk == 0, y, ahead);
+    const S* next =
+        chunk + 1 < chunks ? weights.panel_data(p) + (chunk + 1) * weights.block_stride() : weights.panel_data(p + 1);
+    const Ahead ahead =
+        chunk + 1 < chunks || (p + 1) * panel < weights.out() ? Ahead(next, chunk_bytes, 0, 1) : Ahead();
+    PanelProducts<C, S>::rows(x + first, x_stride, rows, steps, weights.panel_data(p) + chunk * weights.block_stride(),
+                              chunk == 0, y, ahead);
   }
   for (Index r = 0; r < rows; ++r) {
     add_bias(weights.bias_data(p), y + r * panel);
@@ -73,12 +86,14 @@ inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWei
 
 /// One row and the panels p, p + apart, p + 2 apart, p + 3 apart. y: scratch [4, 64].
 template <class C, class S, class Write>
-inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y, const Write& write) noexcept {
+inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y,
+                        const Write& write) noexcept {
   constexpr Index panel = PackedWeights<S>::panel;
   const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
   for (Index chunk = 0; chunk < chunks; ++chunk) {
     const Index first = chunk * projection_block, steps = in - first < projection_block ? in - first : projection_block;
-    PanelProducts<C, S>::row(x + first, steps, weights.panel_data(p) + chunk * weights.block_stride(), apart * projection_block * panel, chunk == 0, y);
+    PanelProducts<C, S>::row(x + first, steps, weights.panel_data(p) + chunk * weights.block_stride(),
+                             apart * projection_block * panel, chunk == 0, y);
   }
   for (Index i = 0; i < 4; ++i) {
     add_bias(weights.bias_data(p + i * apart), y + i * panel);

@@ -24,9 +24,13 @@ struct Simd<float> {
   static Reg round(Reg x) noexcept { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static Reg scale_by_power(Reg p, Reg n) noexcept {
     const __m256i power = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
-    return _mm256_andnot_ps(_mm256_cmp_ps(n, _mm256_set1_ps(ExpConstants<float>::least_exponent), _CMP_LT_OQ), mul(p, _mm256_castsi256_ps(power)));
+    return _mm256_andnot_ps(_mm256_cmp_ps(n, _mm256_set1_ps(ExpConstants<float>::least_exponent), _CMP_LT_OQ),
+                            mul(p, _mm256_castsi256_ps(power)));
   }
-  static Reg canonical(Reg x) noexcept { return _mm256_blendv_ps(x, _mm256_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())), _mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
+  static Reg canonical(Reg x) noexcept {
+    return _mm256_blendv_ps(x, _mm256_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())),
+                            _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
   template <class R>
   static R opaque(R x) noexcept {
@@ -86,9 +90,13 @@ struct Simd<double> {
   static Reg scale_by_power(Reg p, Reg n) noexcept {
     const __m256i integer = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n));
     const __m256i power = _mm256_slli_epi64(_mm256_add_epi64(integer, _mm256_set1_epi64x(1023)), 52);
-    return _mm256_andnot_pd(_mm256_cmp_pd(n, _mm256_set1_pd(ExpConstants<double>::least_exponent), _CMP_LT_OQ), mul(p, _mm256_castsi256_pd(power)));
+    return _mm256_andnot_pd(_mm256_cmp_pd(n, _mm256_set1_pd(ExpConstants<double>::least_exponent), _CMP_LT_OQ),
+                            mul(p, _mm256_castsi256_pd(power)));
   }
-  static Reg canonical(Reg x) noexcept { return _mm256_blendv_pd(x, _mm256_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())), _mm256_cmp_pd(x, x, _CMP_UNORD_Q)); }
+  static Reg canonical(Reg x) noexcept {
+    return _mm256_blendv_pd(x, _mm256_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())),
+                            _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_pd(x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)); }
   template <class R>
   static R opaque(R x) noexcept {

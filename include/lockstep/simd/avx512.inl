@@ -9,7 +9,8 @@ struct Simd<float> {
   static constexpr Index width = 16;
   static constexpr Index rows = 6, lines = 4;  // 24 sums, 4 lines, broadcasts from memory: 28 of 32 registers
   static constexpr Index decode_rows = 8;
-  // The forms with a mask of all lanes are the same instructions; g++ 12 takes those without for uses of an uninitialised register.
+  // The forms with a mask of all lanes are the same instructions; g++ 12 takes those without for uses of an
+  // uninitialised register.
   static constexpr __mmask16 all = 0xffff;
 
   static Reg zero() noexcept { return _mm512_setzero_ps(); }
@@ -23,11 +24,17 @@ struct Simd<float> {
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_ps(a, b)); }
   static Reg div(Reg a, Reg b) noexcept { return opaque(_mm512_div_ps(a, opaque(b))); }
   static Reg larger(Reg a, Reg b) noexcept { return _mm512_maskz_max_ps(all, b, a); }
-  static Reg round(Reg x) noexcept { return _mm512_maskz_roundscale_ps(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  static Reg scale_by_power(Reg p, Reg n) noexcept {
-    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, _mm512_set1_ps(ExpConstants<float>::least_exponent), _CMP_NLT_UQ), p, n);
+  static Reg round(Reg x) noexcept {
+    return _mm512_maskz_roundscale_ps(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN()))); }
+  static Reg scale_by_power(Reg p, Reg n) noexcept {
+    return _mm512_maskz_scalef_ps(
+        _mm512_cmp_ps_mask(n, _mm512_set1_ps(ExpConstants<float>::least_exponent), _CMP_NLT_UQ), p, n);
+  }
+  static Reg canonical(Reg x) noexcept {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x,
+                                _mm512_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x); }
   template <class R>
   static R opaque(R x) noexcept {
@@ -35,13 +42,15 @@ struct Simd<float> {
     return x;
   }
   static float fold_larger(Reg x) noexcept {
-    const __m256 eight = _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, x, 0), _mm512_maskz_extractf32x8_ps(0xff, x, 1));
+    const __m256 eight =
+        _mm256_max_ps(_mm512_maskz_extractf32x8_ps(0xff, x, 0), _mm512_maskz_extractf32x8_ps(0xff, x, 1));
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
   }
   static float fold_sum(const Reg (&x)[1]) noexcept {
-    const __m256 eight = opaque(_mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1)));
+    const __m256 eight =
+        opaque(_mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xff, x[0], 0), _mm512_maskz_extractf32x8_ps(0xff, x[0], 1)));
     const __m128 four = opaque(_mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
     const __m128 two = opaque(_mm_add_ps(four, _mm_movehl_ps(four, four)));
     return rounded(_mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1))));
@@ -78,11 +87,17 @@ struct Simd<double> {
   static Reg sub(Reg a, Reg b) noexcept { return opaque(_mm512_sub_pd(a, b)); }
   static Reg div(Reg a, Reg b) noexcept { return opaque(_mm512_div_pd(a, opaque(b))); }
   static Reg larger(Reg a, Reg b) noexcept { return _mm512_maskz_max_pd(all, b, a); }
-  static Reg round(Reg x) noexcept { return _mm512_maskz_roundscale_pd(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-  static Reg scale_by_power(Reg p, Reg n) noexcept {
-    return _mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(n, _mm512_set1_pd(ExpConstants<double>::least_exponent), _CMP_NLT_UQ), p, n);
+  static Reg round(Reg x) noexcept {
+    return _mm512_maskz_roundscale_pd(all, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
-  static Reg canonical(Reg x) noexcept { return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x, _mm512_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN()))); }
+  static Reg scale_by_power(Reg p, Reg n) noexcept {
+    return _mm512_maskz_scalef_pd(
+        _mm512_cmp_pd_mask(n, _mm512_set1_pd(ExpConstants<double>::least_exponent), _CMP_NLT_UQ), p, n);
+  }
+  static Reg canonical(Reg x) noexcept {
+    return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x,
+                                _mm512_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x); }
   template <class R>
   static R opaque(R x) noexcept {
@@ -90,13 +105,15 @@ struct Simd<double> {
     return x;
   }
   static double fold_larger(Reg x) noexcept {
-    const __m256d four = _mm256_max_pd(_mm512_maskz_extractf64x4_pd(0xf, x, 0), _mm512_maskz_extractf64x4_pd(0xf, x, 1));
+    const __m256d four =
+        _mm256_max_pd(_mm512_maskz_extractf64x4_pd(0xf, x, 0), _mm512_maskz_extractf64x4_pd(0xf, x, 1));
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
   }
   static double fold_sum(const Reg (&x)[2]) noexcept {
     const __m512d eight = add(x[0], x[1]);
-    const __m256d four = opaque(_mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, eight, 0), _mm512_maskz_extractf64x4_pd(0xf, eight, 1)));
+    const __m256d four =
+        opaque(_mm256_add_pd(_mm512_maskz_extractf64x4_pd(0xf, eight, 0), _mm512_maskz_extractf64x4_pd(0xf, eight, 1)));
     const __m128d two = opaque(_mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1)));
     return rounded(_mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two))));
   }

@@ -12,14 +12,19 @@ namespace lockstep {
 /// Every set gives the same bits. `portable` is plain C++ and exists everywhere.
 enum class InstructionSet { portable, avx2, avx512, neon };
 
-inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionSet::portable, InstructionSet::avx2, InstructionSet::avx512, InstructionSet::neon};
+inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionSet::portable, InstructionSet::avx2,
+                                                                    InstructionSet::avx512, InstructionSet::neon};
 
 constexpr const char* name_of(InstructionSet set) noexcept {
   switch (set) {
-    case InstructionSet::avx2: return "avx2";
-    case InstructionSet::avx512: return "avx512";
-    case InstructionSet::neon: return "neon";
-    case InstructionSet::portable: break;
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+    case InstructionSet::neon:
+      return "neon";
+    case InstructionSet::portable:
+      break;
   }
   return "portable";
 }
@@ -39,17 +44,21 @@ inline bool cpu_has_fma() noexcept {
 /// Whether this CPU can run a set.
 inline bool cpu_has(InstructionSet set) noexcept {
   switch (set) {
-    case InstructionSet::portable: return true;
+    case InstructionSet::portable:
+      return true;
 #if defined(__x86_64__)
     // F16C, which compilers differ in asking for, is older than AVX2: every CPU that has this has that.
-    case InstructionSet::avx2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case InstructionSet::avx2:
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case InstructionSet::avx512:
-      return cpu_has(InstructionSet::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-             __builtin_cpu_supports("avx512vl");
+      return cpu_has(InstructionSet::avx2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #elif defined(__aarch64__)
-    case InstructionSet::neon: return true;
+    case InstructionSet::neon:
+      return true;
 #endif
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -61,7 +70,8 @@ inline InstructionSet best_instruction_set() noexcept {
 }
 
 namespace detail {
-/// The environment's wish, LOCKSTEP_INSTRUCTION_SET=portable, avx2, avx512 or neon, where the CPU can follow it; else the best.
+/// The environment's wish, LOCKSTEP_INSTRUCTION_SET=portable, avx2, avx512 or neon, where the CPU can follow it; else
+/// the best.
 inline InstructionSet first_instruction_set() noexcept {
   if (const char* wish = std::getenv("LOCKSTEP_INSTRUCTION_SET"))
     for (const InstructionSet set : all_instruction_sets)
@@ -75,11 +85,15 @@ inline std::atomic<InstructionSet>& chosen_instruction_set() noexcept {
 }  // namespace detail
 
 /// The set in use.
-inline InstructionSet instruction_set() noexcept { return detail::chosen_instruction_set().load(std::memory_order_relaxed); }
+inline InstructionSet instruction_set() noexcept {
+  return detail::chosen_instruction_set().load(std::memory_order_relaxed);
+}
 
 /// Uses another set from now on; calls that are running finish with theirs. Errors: a set that this CPU lacks.
 inline void force_instruction_set(InstructionSet set) {
-  if (!cpu_has(set)) raise(Status::invalid("instruction set", "given %s, allowed what this CPU has: best is %s", name_of(set), name_of(best_instruction_set())));
+  if (!cpu_has(set))
+    raise(Status::invalid("instruction set", "given %s, allowed what this CPU has: best is %s", name_of(set),
+                          name_of(best_instruction_set())));
   detail::chosen_instruction_set().store(set, std::memory_order_relaxed);
 }
 

@@ -24,9 +24,12 @@ struct Simd<float> {
   static Reg round(Reg x) noexcept { return vrndnq_f32(x); }
   static Reg scale_by_power(Reg p, Reg n) noexcept {
     const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtq_s32_f32(n), vdupq_n_s32(127)), 23);
-    return vbslq_f32(vcltq_f32(n, vdupq_n_f32(ExpConstants<float>::least_exponent)), zero(), mul(p, vreinterpretq_f32_s32(power)));
+    return vbslq_f32(vcltq_f32(n, vdupq_n_f32(ExpConstants<float>::least_exponent)), zero(),
+                     mul(p, vreinterpretq_f32_s32(power)));
   }
-  static Reg canonical(Reg x) noexcept { return vbslq_f32(vceqq_f32(x, x), x, vdupq_n_f32(lockstep::canonical(std::numeric_limits<float>::quiet_NaN()))); }
+  static Reg canonical(Reg x) noexcept {
+    return vbslq_f32(vceqq_f32(x, x), x, vdupq_n_f32(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f32(vceqq_f32(x, x), zero(), x); }
   template <class R>
   static R opaque(R x) noexcept {
@@ -73,9 +76,12 @@ struct Simd<double> {
   static Reg round(Reg x) noexcept { return vrndnq_f64(x); }
   static Reg scale_by_power(Reg p, Reg n) noexcept {
     const int64x2_t power = vshlq_n_s64(vaddq_s64(vcvtq_s64_f64(n), vdupq_n_s64(1023)), 52);
-    return vbslq_f64(vcltq_f64(n, vdupq_n_f64(ExpConstants<double>::least_exponent)), zero(), mul(p, vreinterpretq_f64_s64(power)));
+    return vbslq_f64(vcltq_f64(n, vdupq_n_f64(ExpConstants<double>::least_exponent)), zero(),
+                     mul(p, vreinterpretq_f64_s64(power)));
   }
-  static Reg canonical(Reg x) noexcept { return vbslq_f64(vceqq_f64(x, x), x, vdupq_n_f64(lockstep::canonical(std::numeric_limits<double>::quiet_NaN()))); }
+  static Reg canonical(Reg x) noexcept {
+    return vbslq_f64(vceqq_f64(x, x), x, vdupq_n_f64(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())));
+  }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f64(vceqq_f64(x, x), zero(), x); }
   template <class R>
   static R opaque(R x) noexcept {

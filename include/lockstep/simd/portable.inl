@@ -2,7 +2,7 @@
 
 template <class C>
 struct Simd {
-  static constexpr Index width = lanes;  // a whole line, in loops that a compiler may vectorise
+  static constexpr Index width = lanes;        // a whole line, in loops that a compiler may vectorise
   static constexpr Index rows = 1, lines = 1;  // rows and 16-lane lines of a register tile
   static constexpr Index decode_rows = 1;      // rows of the tile for few rows
   struct Reg {
@@ -87,7 +87,8 @@ struct Simd {
       for (Index i = 0; i < half; ++i) sum[i] = rounded(sum[i] + sum[i + half]);
     return sum[0];
   }
-  /// 2 width numbers of 16 bits, of which the even ones belong to one step of the reduction and the odd ones to the next.
+  /// 2 width numbers of 16 bits, of which the even ones belong to one step of the reduction and the odd ones to the
+  /// next.
   template <class S>
   static void load_pair(const S* p, Reg& first, Reg& second) noexcept {
     first = each([=](Index i) { return widen(p[2 * i]); });

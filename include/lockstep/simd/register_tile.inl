@@ -1,10 +1,13 @@
-// Products of register tiles: some rows times some 16-lane lines, one fma chain a number. Included once for each instruction set.
+// Products of register tiles: some rows times some 16-lane lines, one fma chain a number. Included once for each
+// instruction set.
 
-/// Calls f(0), f(1), ... f(N - 1) with compile-time numbers, so that arrays of registers stay registers at every optimisation level that inlines.
+/// Calls f(0), f(1), ... f(N - 1) with compile-time numbers, so that arrays of registers stay registers at every
+/// optimisation level that inlines.
 template <int N, class F>
 [[gnu::always_inline]] inline void unroll(F&& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, I>{}), ...);
+  }(std::make_integer_sequence<int, N>{});
 }
 
 /// Vectors of one line of 16 lanes.
@@ -19,29 +22,36 @@ struct RegisterTile {
   Reg sum[R][vectors];
 
   [[gnu::always_inline]] inline void clear() noexcept {
-    unroll<R>([&](auto r) __attribute__((always_inline)) { unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = Simd<C>::zero(); }); });
+    unroll<R>([&](auto r) __attribute__((always_inline)) {
+      unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = Simd<C>::zero(); });
+    });
   }
   [[gnu::always_inline]] inline void step(const C* a, Index a_stride, const Reg (&b)[vectors]) noexcept {
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       const Reg factor = Simd<C>::broadcast(a[r * a_stride]);
-      unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[r][v] = Simd<C>::fma(factor, b[v], sum[r][v]); });
+      unroll<vectors>([&](auto v)
+                          __attribute__((always_inline)) { sum[r][v] = Simd<C>::fma(factor, b[v], sum[r][v]); });
     });
   }
   /// As step(), for one row.
   template <int Row>
   [[gnu::always_inline]] inline void step_row(C a, const Reg (&b)[vectors]) noexcept {
     const Reg factor = Simd<C>::broadcast(a);
-    unroll<vectors>([&](auto v) __attribute__((always_inline)) { sum[Row][v] = Simd<C>::fma(factor, b[v], sum[Row][v]); });
+    unroll<vectors>([&](auto v)
+                        __attribute__((always_inline)) { sum[Row][v] = Simd<C>::fma(factor, b[v], sum[Row][v]); });
   }
 };
 
-/// Where lines of 16 lanes lie in memory: line l at (l / Group) group_stride + (l % Group) line_stride, steps Step elements apart.
+/// Where lines of 16 lanes lie in memory: line l at (l / Group) group_stride + (l % Group) line_stride, steps Step
+/// elements apart.
 template <int Group, Index Step>
 struct LinePlaces {
   Index line_stride;
   Index group_stride = 0;
   static constexpr Index step = Step;
-  [[gnu::always_inline]] inline Index operator()(int line) const noexcept { return (line / Group) * group_stride + (line % Group) * line_stride; }
+  [[gnu::always_inline]] inline Index operator()(int line) const noexcept {
+    return (line / Group) * group_stride + (line % Group) * line_stride;
+  }
 };
 
 /// The numbers that step k multiplies: N lines. 16-bit storage has two steps in one line of pairs.
@@ -61,23 +71,25 @@ struct Lines {
         load_pair(b, places, k - 1, other, line);
     } else {
       unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-        line[v] = Simd<C>::load(b + places(v / per_line<C>) + k * Places::step + (v % per_line<C>) * Simd<C>::width);
+        line[v] = Simd<C>::load(b + places(v / per_line<C>) + k * Places::step + (v % per_line<C>)*Simd<C>::width);
       });
     }
   }
   template <class Places>
-  [[gnu::always_inline]] static inline void load_pair(const S* b, Places places, Index even, Reg (&first)[vectors], Reg (&second)[vectors]) noexcept {
+  [[gnu::always_inline]] static inline void load_pair(const S* b, Places places, Index even, Reg (&first)[vectors],
+                                                      Reg (&second)[vectors]) noexcept {
     unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-      Simd<C>::load_pair(b + places(v / per_line<C>) + even * Places::step + (v % per_line<C>) * 2 * Simd<C>::width, first[v], second[v]);
+      Simd<C>::load_pair(b + places(v / per_line<C>) + even * Places::step + (v % per_line<C>)*2 * Simd<C>::width,
+                         first[v], second[v]);
     });
   }
 };
 
-/// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile holds.
-/// Calls each_load(k) beside every load of lines.
+/// tile[r][line] = fma chain over k in [first, last) of a[r a_stride + k] b[line][k], going on from what the tile
+/// holds. Calls each_load(k) beside every load of lines.
 template <class S, class C, int R, int N, class Places, class EachLoad>
-[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b, Places places, Index first, Index last,
-                                          EachLoad&& each_load) noexcept {
+[[gnu::always_inline]] inline void reduce(RegisterTile<C, R, N>& tile, const C* a, Index a_stride, const S* b,
+                                          Places places, Index first, Index last, EachLoad&& each_load) noexcept {
   using Line = Lines<C, S, N>;
   using Reg = typename Simd<C>::Reg;
   Index k = first;
@@ -104,7 +116,8 @@ template <class S, class C, int R, int N, class Places, class EachLoad>
   }
 }
 
-/// f.template operator()<R>() with the tallest register tile that `rows` fill: the one that fills the registers, then 4, 2, 1.
+/// f.template operator()<R>() with the tallest register tile that `rows` fill: the one that fills the registers, then
+/// 4, 2, 1.
 template <class C, class F>
 [[gnu::always_inline]] inline Index with_filled_tile(Index rows, F&& f) {
   constexpr int tallest = static_cast<int>(Simd<C>::rows);
@@ -116,8 +129,8 @@ template <class C, class F>
   return f.template operator()<1>(), 1;
 }
 
-/// Memory that will be read next: lines of it are requested while other work runs, so that the core reads two linear streams at once.
-/// `runs` pieces of run_bytes, run_stride apart.
+/// Memory that will be read next: lines of it are requested while other work runs, so that the core reads two linear
+/// streams at once. `runs` pieces of run_bytes, run_stride apart.
 struct Ahead {
   const char* at = nullptr;
   const char* run_end = nullptr;
@@ -127,7 +140,11 @@ struct Ahead {
 
   Ahead() noexcept = default;
   Ahead(const void* base, Index bytes, Index stride, Index runs) noexcept
-      : at(static_cast<const char*>(base)), run_end(at + bytes), run_bytes(bytes), run_stride(stride), runs_left(runs) {}
+      : at(static_cast<const char*>(base)),
+        run_end(at + bytes),
+        run_bytes(bytes),
+        run_stride(stride),
+        runs_left(runs) {}
 
   /// Requests the next Lines cache lines.
   template <int Lines>
@@ -142,12 +159,15 @@ struct Ahead {
   }
 };
 
-/// Asks for the lines of a later step, so that they come from the second-level cache into the first in time. Prefill with full register
-/// tiles on Emerald Rapids: no more than 2 % where the core is alone, up to 6 % where its neighbours are busy; 16 steps gave as much.
+/// Asks for the lines of a later step, so that they come from the second-level cache into the first in time. Prefill
+/// with full register tiles on Emerald Rapids: no more than 2 % where the core is alone, up to 6 % where its neighbours
+/// are busy; 16 steps gave as much.
 template <int N, class S, class Places>
 [[gnu::always_inline]] inline void fetch_lines(const S* b, Places places, Index k) noexcept {
   constexpr Index steps_ahead = 8;
-  unroll<N>([&](auto l) __attribute__((always_inline)) { __builtin_prefetch(b + places(l) + (k + steps_ahead) * Places::step, 0, 3); });
+  unroll<N>([&](auto l) __attribute__((always_inline)) {
+    __builtin_prefetch(b + places(l) + (k + steps_ahead) * Places::step, 0, 3);
+  });
 }
 
 /// E(x) on a vector: the same steps as exp_nonpositive().
@@ -159,6 +179,8 @@ template <class C>
   const auto n = V::round(V::mul(x, log2e));
   const auto r = V::fms(x, log2e, n);
   auto p = V::broadcast(K::coefficient[K::degree]);
-  unroll<K::degree>([&](auto i) __attribute__((always_inline)) { p = V::fma(p, r, V::broadcast(K::coefficient[K::degree - 1 - i])); });
+  unroll<K::degree>([&](auto i) __attribute__((always_inline)) {
+    p = V::fma(p, r, V::broadcast(K::coefficient[K::degree - 1 - i]));
+  });
   return V::scale_by_power(p, n);
 }

@@ -1,4 +1,5 @@
-// Vector operations and register tiles, once for each instruction set that this architecture may have, in namespaces of the set's name.
+// Vector operations and register tiles, once for each instruction set that this architecture may have, in namespaces of
+// the set's name.
 #pragma once
 
 #include <bit>
