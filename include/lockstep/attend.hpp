@@ -9,6 +9,7 @@
 
 #include "lockstep/defaults.hpp"
 #include "lockstep/kernel/call.hpp"
+#include "lockstep/sequences.hpp"
 #include "lockstep/views.hpp"
 #include "lockstep/workspace.hpp"
 
@@ -88,6 +89,9 @@ struct AttendOptions {
   using Set = PolicySet<C, Policies...>;
   /// Place of the first query. Default: kv_len - q_len of each sequence, so that the last query stands at the last key.
   std::optional<Index> offset{};
+  /// Ragged batch: q [tokens, heads, head_dim] holds the queries of these many rows a sequence, one sequence after the
+  /// other, each with its own cache. All results have q's shape: batch 1, q_len tokens.
+  std::span<const Index> lengths{};
   View<C, 4>
       weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
   View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
@@ -105,9 +109,10 @@ namespace detail {
 
 template <class Options, class C, class K>
 KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K& caches) noexcept {
+  const Sequences sequences(query.extent[0], query.extent[1], options.lengths);
   KernelShape shape{
-      query.extent[0], query.extent[1], 0, query.extent[2], 0, query.extent[3], 0, options.executor.concurrency()};
-  for (Index b = 0; b < query.extent[0]; ++b) {
+      sequences.count, sequences.longest(), 0, query.extent[2], 0, query.extent[3], 0, options.executor.concurrency()};
+  for (Index b = 0; b < sequences.count; ++b) {
     const auto& cache = *cache_at(caches, b);
     shape.kv_len = cache.length() > shape.kv_len ? cache.length() : shape.kv_len;
     shape.kv_heads = cache.shape().kv_heads;
@@ -125,16 +130,18 @@ Index attend_bytes(const KernelShape& shape) noexcept {
 template <class Options, class C, class K>
 Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context, const Options& options) noexcept {
   const auto [batch, q_len, heads, head_dim] = query.extent;
+  const Sequences sequences(batch, q_len, options.lengths);
   if (Status s = check_shape<const C, 4>("q", query, query.extent); !s.ok()) return s;
-  if (Status s = check_caches(caches, batch); !s.ok()) return s;
-  for (Index b = 0; b < batch; ++b) {
+  if (Status s = sequences.check(batch, q_len); !s.ok()) return s;
+  if (Status s = check_caches(caches, sequences.count); !s.ok()) return s;
+  for (Index b = 0; b < sequences.count; ++b) {
     const CacheShape shape = cache_at(caches, b)->shape();
     if (shape.head_dim != head_dim)
       return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim, shape.head_dim);
     if (b > 0 && !(shape == cache_at(caches, 0)->shape()))
       return Status::invalid("caches", "given caches of different shapes, allowed one shape");
   }
-  if (batch > 0) {
+  if (sequences.count > 0) {
     if (Status s = check_heads(options.sharing, heads, cache_at(caches, 0)->shape().kv_heads); !s.ok()) return s;
     if (Status s =
             check_shape<C, 4>("context", context, {batch, q_len, heads, cache_at(caches, 0)->shape().v_head_dim});
@@ -143,8 +150,9 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   }
   const KernelShape shape = kernel_shape(options, query, caches);
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
-  if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
-  if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
+  if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
+    return s;
+  if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len); !s.ok()) return s;
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
@@ -187,8 +195,9 @@ Index attend_workspace_bytes(const Q& q, const K& caches,
 /// context = softmax(scale q k^T, masked) v for every query and head.
 ///
 /// q [q_len, heads, head_dim] against one cache, or [batch, q_len, heads, head_dim] against a list of caches, one a
-/// sequence; context the same with v_head_dim. q is rotated already, and the cache holds the keys of these queries too.
-/// The number of kv heads is the cache's. Errors: those of check_attend(), raised before anything is written.
+/// sequence, or, with options.lengths, [tokens, heads, head_dim]; context the same with v_head_dim. q is rotated
+/// already, and the cache holds the keys of these queries too. The number of kv heads is the cache's. Errors: those of
+/// check_attend(), raised before anything is written.
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) {
   raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
@@ -198,35 +207,37 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
   using Call = AttentionCall<C, Cache>;
   const View<const C, 4> query(q);
   const View<C, 4> out(context);
-  const Index batch = query.extent[0];
-  if (query.extent[0] * query.extent[1] == 0) return;
+  const Index batch = query.extent[0], q_len = query.extent[1];
+  if (batch * q_len == 0) return;
 
+  const detail::Sequences sequences(batch, q_len, options.lengths);
   const KernelShape shape = detail::kernel_shape(options, query, caches);
   Workspace own;
   Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
   workspace.reserve(detail::attend_bytes<Options, C, Cache>(shape));
-  Call* calls = workspace.template take<Call>(batch);
-  for (Index b = 0; b < batch; ++b) {
+  Call* calls = workspace.template take<Call>(sequences.count);
+  Index pieces = 0;
+  sequences.for_each_piece({}, batch * q_len, [&](Index b, Index, Index rows, Index first) {
     const Cache* cache = detail::cache_at(caches, b);
-    const Index kv_len = cache->length();
-    new (calls + b)
+    const Index kv_len = cache->length(), at_batch = first / q_len, at_row = first % q_len;
+    new (calls + pieces++)
         Call{.cache = cache,
-             .query = query.at(b),
-             .context = out.at(b),
-             .lse = options.lse.present() ? options.lse.at(b) : View<C, 2>{},
-             .weights = options.weights.present() ? options.weights.at(b) : View<C, 3>{},
+             .query = query.at(at_batch).part(0, at_row, rows),
+             .context = out.at(at_batch).part(0, at_row, rows),
+             .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<C, 2>{},
+             .weights = options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
              .sequence = b,
              .first_row = 0,
-             .first_place = options.offset.value_or(kv_len - query.extent[1]),
+             .first_place = options.offset.value_or(kv_len - rows),
              .kv_len = kv_len,
              .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
-  }
+  });
   const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing,
                        typename Options::Set::Dropout>
       rules{options.mask,    options.logits,   options.sharing,
             options.dropout, shape.heads,      shape.kv_heads,
             shape.head_dim,  shape.v_head_dim, options.mode == Mode::training};
-  Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(batch)), rules,
+  Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
                                                   options.executor, workspace);
 }
 

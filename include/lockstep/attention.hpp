@@ -11,6 +11,7 @@
 
 #include "lockstep/attend.hpp"
 #include "lockstep/defaults.hpp"
+#include "lockstep/sequences.hpp"
 
 namespace lockstep {
 
@@ -153,6 +154,10 @@ class Attention {
 
   /// What a forward takes and gives beside x, cache and y.
   struct Options {
+    /// Ragged batch: x [tokens, hidden] holds sequences of these lengths, one after the other, each with its own cache
+    /// (a forward without caches: packed documents, each with the bits it has alone). All results have x's shape:
+    /// batch 1, q_len tokens.
+    std::span<const Index> lengths{};
     View<Compute, 4>
         weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
     View<Compute, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
@@ -202,9 +207,10 @@ class Attention {
   }
 
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
-  /// sequence, of any lengths: appends q_len keys and values to each cache and writes y of x's shape. x, y and what
-  /// options ask for must not overlap. Errors: those of check(), raised before anything is written; whatever else fails
-  /// leaves the caches as before.
+  /// sequence, of any lengths: appends q_len keys and values to each cache and writes y of x's shape. With
+  /// options.lengths x is [tokens, hidden] and sequences have as many rows as those say: prompts and single tokens may
+  /// mix. x, y and what options ask for must not overlap. Errors: those of check(), raised before anything is written;
+  /// whatever else fails leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
     check_types<X, Y>();
@@ -222,16 +228,17 @@ class Attention {
     raise_unless_ok(check_call(call, NoCaches{}, false));
     detail::Borrowed<Scratch> scratch(*pool_);
     std::vector<Cache>& caches = scratch->caches;
-    for (Index b = 0; b < call.x.extent[0]; ++b) {
+    const detail::Sequences sequences = call.sequences();
+    for (Index b = 0; b < sequences.count; ++b) {
       const auto at = static_cast<std::size_t>(b);
-      if (at < caches.size() && caches[at].capacity() >= call.x.extent[1])
+      if (at < caches.size() && caches[at].capacity() >= sequences.length(b))
         caches[at].truncate(0);
       else if (at < caches.size())
-        caches[at] = make_cache(call.x.extent[1]);
+        caches[at] = make_cache(sequences.length(b));
       else
-        caches.push_back(make_cache(call.x.extent[1]));
+        caches.push_back(make_cache(sequences.length(b)));
     }
-    std::span<Cache> used(caches.data(), static_cast<std::size_t>(call.x.extent[0]));
+    std::span<Cache> used(caches.data(), static_cast<std::size_t>(sequences.count));
     run(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
   }
 
@@ -247,8 +254,8 @@ class Attention {
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{}, false);
   }
 
-  /// Workspace of a forward of `batch` sequences with q_len queries each, at most kv_len keys afterwards, in bytes,
-  /// alignment included.
+  /// Workspace of a forward of `batch` sequences with at most q_len queries each, at most kv_len keys afterwards, in
+  /// bytes, alignment included.
   Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
     return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_)) + Workspace::alignment;
   }
@@ -287,6 +294,8 @@ class Attention {
     View<const T, 3> x;
     View<T, 3> y;
     const Options& options;
+    detail::Sequences sequences() const noexcept { return {x.extent[0], x.extent[1], options.lengths}; }
+    Index rows() const noexcept { return x.extent[0] * x.extent[1]; }
   };
   struct NoCaches {};
   struct Scratch {
@@ -389,14 +398,11 @@ class Attention {
     if (Status s = detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}); !s.ok()) return s;
     if (detail::overlap(detail::bytes_of(call.x), detail::bytes_of(call.y)))
       return Status::invalid("y", "given memory that overlaps x, allowed memory of its own");
-    Index kv_len = q_len;
-    if constexpr (!std::same_as<K, NoCaches>) {
-      if (Status s = check_each_cache(caches, batch, q_len, options); !s.ok()) return s;
-      for (Index b = 0; b < batch; ++b) {
-        const Index after = detail::cache_at(caches, b)->length() + q_len;
-        kv_len = after > kv_len ? after : kv_len;
-      }
-    }
+    const detail::Sequences sequences = call.sequences();
+    if (Status s = sequences.check(batch, q_len); !s.ok()) return s;
+    if constexpr (!std::same_as<K, NoCaches>)
+      if (Status s = check_each_cache(caches, sequences, options); !s.ok()) return s;
+    const Index kv_len = longest_after(caches, sequences);
     if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len);
         !s.ok())
       return s;
@@ -410,17 +416,31 @@ class Attention {
                                       {"context", detail::bytes_of(options.context)}})
       if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
         return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
-    if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, batch); !s.ok()) return s;
-    if (Status s = detail::check_mask(mask_of(call), batch, q_len, kv_len); !s.ok()) return s;
+    if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count); !s.ok())
+      return s;
+    if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len); !s.ok()) return s;
+    if (Status s = check_given_positions(options); !s.ok()) return s;
     bool later = false;
-    for (Index b = 0; b < batch; ++b) {
-      const Index length = length_of(caches, b);
-      if (Status s = check_positions(options, b, length, q_len); !s.ok()) return s;
-      if (Status s = check_needed(call, b, length, q_len, cached, later); !s.ok()) return s;
+    for (Index b = 0; b < sequences.count; ++b) {
+      const Index length = length_of(caches, b), rows = sequences.length(b);
+      if (!options.positions.present())
+        if (Status s = check_last_position(length, rows); !s.ok()) return s;
+      if (Status s = check_needed(call, b, length, rows, cached, later); !s.ok()) return s;
     }
     if (options.workspace != nullptr)
-      return options.workspace->check(call_bytes(batch, batch * q_len, q_len, kv_len, later));
+      return options.workspace->check(call_bytes(sequences.count, call.rows(), sequences.longest(), kv_len, later));
     return {};
+  }
+
+  /// The most keys that a sequence will have.
+  template <class K>
+  static Index longest_after(const K& caches, const detail::Sequences& sequences) noexcept {
+    Index kv_len = sequences.count == 0 ? sequences.each : 0;
+    for (Index b = 0; b < sequences.count; ++b) {
+      const Index after = length_of(caches, b) + sequences.length(b);
+      kv_len = after > kv_len ? after : kv_len;
+    }
+    return kv_len;
   }
 
   template <class K>
@@ -432,9 +452,9 @@ class Attention {
   }
 
   template <class K>
-  Status check_each_cache(const K& caches, Index batch, Index q_len, const Options& options) const noexcept {
-    if (Status s = detail::check_caches(caches, batch); !s.ok()) return s;
-    for (Index b = 0; b < batch; ++b) {
+  Status check_each_cache(const K& caches, const detail::Sequences& sequences, const Options& options) const noexcept {
+    if (Status s = detail::check_caches(caches, sequences.count); !s.ok()) return s;
+    for (Index b = 0; b < sequences.count; ++b) {
       const auto& cache = *detail::cache_at(caches, b);
       const CacheShape given = cache.shape(), allowed = cache_shape();
       if (!(given == allowed))
@@ -446,7 +466,7 @@ class Attention {
       if (options.offset && *options.offset != cache.length())
         return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
                                cache.length());
-      if (Status s = cache.check_append(q_len); !s.ok()) return s;
+      if (Status s = cache.check_append(sequences.length(b)); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
           return Status::invalid(
@@ -455,17 +475,18 @@ class Attention {
     return {};
   }
 
-  Status check_positions(const Options& options, Index b, Index length, Index q_len) const noexcept {
-    const Index limit = position_.positions();
-    if (!options.positions.present()) {
-      if (q_len > 0 && length + q_len > limit)
-        return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
-                               length + q_len - 1, limit - 1);
-      return {};
-    }
-    for (Index i = 0; i < q_len; ++i)
-      if (const Index p = options.positions(b, i); p < 0 || p >= limit)
-        return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, limit - 1);
+  Status check_given_positions(const Options& options) const noexcept {
+    const auto& positions = options.positions;
+    for (Index b = 0; positions.present() && b < positions.extent[0]; ++b)
+      for (Index i = 0; i < positions.extent[1]; ++i)
+        if (const Index p = positions(b, i); p < 0 || p >= position_.positions())
+          return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, position_.positions() - 1);
+    return {};
+  }
+  Status check_last_position(Index length, Index rows) const noexcept {
+    if (rows > 0 && length + rows > position_.positions())
+      return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
+                             length + rows - 1, position_.positions() - 1);
     return {};
   }
 
@@ -506,7 +527,7 @@ class Attention {
                             shape_.v_head_dim,
                             executor_.concurrency()};
     return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) +
-           Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
+           Workspace::bytes_for<Index>(at_once) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
            Workspace::bytes_for<Compute>(at_once * context_width()) +
            Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
   }
@@ -514,26 +535,24 @@ class Attention {
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection.
   template <class K>
   void run(const Call& call, K& caches, Workspace& workspace) const {
-    const auto [batch, q_len, hidden] = call.x.extent;
-    if (batch * q_len == 0) return;
+    const Index rows = call.rows();
+    if (rows == 0) return;
+    const detail::Sequences sequences = call.sequences();
     bool later = false;
-    Index kv_len = 0;
-    for (Index b = 0; b < batch; ++b) {
-      const Index length = detail::cache_at(caches, b)->length();
-      kv_len = length + q_len > kv_len ? length + q_len : kv_len;
-      raise_unless_ok(check_needed(call, b, length, q_len, false, later));
-    }
-    const Index at_once = rows_at_once(batch * q_len, later);
-    workspace.reserve(call_bytes(batch, batch * q_len, q_len, kv_len, later));
-    detail::Rollback<K> lengths(caches, workspace.template take<Index>(batch));
+    for (Index b = 0; b < sequences.count; ++b)
+      raise_unless_ok(check_needed(call, b, length_of(caches, b), sequences.length(b), false, later));
+    const Index at_once = rows_at_once(rows, later);
+    workspace.reserve(call_bytes(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), later));
+    detail::Rollback<K> lengths(caches, workspace.template take<Index>(sequences.count));
     Chunk chunk{};
-    chunk.calls = workspace.template take<KernelCall>(batch < at_once ? batch : at_once);
+    chunk.calls = workspace.template take<KernelCall>(sequences.count < at_once ? sequences.count : at_once);
+    chunk.positions = workspace.template take<Index>(at_once);
     chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
     chunk.context = workspace.template take<Compute>(at_once * context_width());
     chunk.x = workspace.template take<Compute>(at_once * shape_.hidden);
-    for (chunk.first = 0; chunk.first < batch * q_len; chunk.first += chunk.rows) {
-      chunk.rows = batch * q_len - chunk.first < at_once ? batch * q_len - chunk.first : at_once;
-      run_chunk(call, caches, lengths, chunk, workspace);
+    for (chunk.first = 0; chunk.first < rows; chunk.first += chunk.rows) {
+      chunk.rows = rows - chunk.first < at_once ? rows - chunk.first : at_once;
+      chunk.begin = run_chunk(call, caches, lengths, chunk, workspace);
     }
     lengths.complete();
   }
@@ -541,22 +560,13 @@ class Attention {
   /// Rows [first, first + rows) of all sequences taken one after the other.
   struct Chunk {
     Index first, rows;
+    detail::Sequences::Cursor begin;  // the first row
     KernelCall* calls;
+    Index* positions;  // [rows] rotary
     Compute* qkv;      // [rows, query_width + key_width + value_width]
     Compute* context;  // [rows, context_width]
     Compute* x;        // [rows, hidden], where x must be widened or gathered first
   };
-
-  /// f(sequence, first row in it, rows, index of the first in the chunk) for each sequence that has rows in the chunk.
-  template <class F>
-  static void for_each_piece(const Chunk& chunk, Index q_len, F&& f) {
-    for (Index done = 0; done < chunk.rows;) {
-      const Index b = (chunk.first + done) / q_len, row = (chunk.first + done) % q_len;
-      const Index rows = q_len - row < chunk.rows - done ? q_len - row : chunk.rows - done;
-      f(b, row, rows, done);
-      done += rows;
-    }
-  }
 
   /// f(view of rows, index of the first in the chunk): as few views as the tensor's strides allow, mostly one.
   template <class V, class F>
@@ -567,13 +577,16 @@ class Attention {
     if (tensor.extent[0] == 1 || q_len == 1 || tensor.stride[0] == q_len * tensor.stride[1])
       return f(Rows(tensor.data + chunk.first * step, {chunk.rows, tensor.extent[2]}, {step, tensor.stride[2]}),
                Index{0});
-    for_each_piece(chunk, q_len,
-                   [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
+    detail::Sequences(tensor.extent[0], q_len, {})
+        .for_each_piece({chunk.first / q_len, chunk.first % q_len}, chunk.rows,
+                        [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
   }
 
+  /// Returns the row after the chunk.
   template <class K>
-  void run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths, const Chunk& chunk,
-                 Workspace& workspace) const {
+  detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
+                                      const Chunk& chunk, Workspace& workspace) const {
+    const detail::Sequences sequences = call.sequences();
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
     const auto context = View<Compute, 2>::contiguous(chunk.context, {chunk.rows, context_width()});
@@ -585,30 +598,36 @@ class Attention {
     for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) {
       project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x);
     });
-    detail::for_each_task(
-        executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8}, [&](Index, Index i) noexcept {
-          const Index b = (chunk.first + i) / q_len, row = (chunk.first + i) % q_len;
-          const Index position =
-              call.options.positions.present() ? call.options.positions(b, row) : lengths.length(b) + row;
-          Compute* head = chunk.qkv + i * width;
-          for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h)
-            position_.rotate(head + h * shape_.head_dim, position);
-        });
+    sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
+      for (Index i = done; i < done + rows; ++i)
+        chunk.positions[i] = call.options.positions.present()
+                                 ? call.options.positions((chunk.first + i) / q_len, (chunk.first + i) % q_len)
+                                 : lengths.length(b) + row + (i - done);
+    });
+    detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8},
+                          [&](Index, Index i) noexcept {
+                            Compute* head = chunk.qkv + i * width;
+                            for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h)
+                              position_.rotate(head + h * shape_.head_dim, chunk.positions[i]);
+                          });
 
     Index pieces = 0;
-    for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
+    const auto end = sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
       Cache& cache = *detail::cache_at(caches, b);
       cache.append(heads_of(query_width(), done, rows, shape_.kv_heads, shape_.head_dim),
                    heads_of(query_width() + key_width(), done, rows, shape_.kv_heads, shape_.v_head_dim));
       const Index place = lengths.length(b) + row;
       const auto& options = call.options;
+      // Where the piece lies in the results, which have x's shape.
+      const Index at_batch = (chunk.first + done) / q_len, at_row = (chunk.first + done) % q_len;
       new (chunk.calls + pieces++) KernelCall{
           .cache = &cache,
           .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
           .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
                                                   {rows, shape_.heads, shape_.v_head_dim}),
-          .lse = options.lse.present() ? options.lse.at(b).part(1, row, rows) : View<Compute, 2>{},
-          .weights = options.weights.present() ? options.weights.at(b).part(1, row, rows) : View<Compute, 3>{},
+          .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<Compute, 2>{},
+          .weights =
+              options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<Compute, 3>{},
           .sequence = b,
           .first_row = row,
           .first_place = place,
@@ -629,11 +648,10 @@ class Attention {
       project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_,
               static_cast<Compute*>(nullptr));
     });
-    if (call.options.context.present())
-      for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
-        for (Index i = 0; i < rows; ++i)
-          for (Index n = 0; n < context_width(); ++n) call.options.context(b, row + i, n) = context(done + i, n);
-      });
+    for (Index i = 0; call.options.context.present() && i < chunk.rows; ++i)
+      for (Index n = 0; n < context_width(); ++n)
+        call.options.context((chunk.first + i) / q_len, (chunk.first + i) % q_len, n) = context(i, n);
+    return end;
   }
 
   LayerShape shape_;

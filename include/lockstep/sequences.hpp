@@ -1,0 +1,77 @@
+// Which rows of a call belong to which sequence.
+#pragma once
+
+#include <span>
+
+#include "lockstep/views.hpp"
+
+namespace lockstep {
+
+namespace detail {
+
+/// The sequences of a call, whose rows lie one sequence after the other: equally many rows each, as in a tensor
+/// [batch, q_len, ...], or as many as `lengths` says, as in a ragged batch [tokens, ...].
+struct Sequences {
+  Index count = 0;
+  Index each = 0;
+  std::span<const Index> lengths;
+
+  /// Of a tensor [batch, q_len, ...]; with lengths, of [1, tokens, ...].
+  constexpr Sequences(Index batch, Index q_len, std::span<const Index> given) noexcept
+      : count(given.empty() ? batch : static_cast<Index>(given.size())), each(q_len), lengths(given) {}
+
+  constexpr Index length(Index b) const noexcept {
+    return lengths.empty() ? each : lengths[static_cast<std::size_t>(b)];
+  }
+  constexpr Index longest() const noexcept {
+    if (lengths.empty()) return count > 0 ? each : 0;
+    Index most = 0;
+    for (const Index n : lengths) most = n > most ? n : most;
+    return most;
+  }
+
+  /// Refuses lengths that are not those of one tensor [tokens, ...].
+  Status check(Index batch, Index q_len) const noexcept {
+    if (lengths.empty()) return {};
+    if (batch != 1)
+      return Status::invalid("lengths", "given with a batch of %" PRId64 ", allowed with one matrix [tokens, ...]",
+                             batch);
+    Index rest = q_len;
+    for (const Index n : lengths) {
+      if (n < 0 || n > rest)
+        return Status::invalid("lengths", "given %" PRId64 ", allowed from 0, in all %" PRId64 " tokens", n, q_len);
+      rest -= n;
+    }
+    if (rest != 0)
+      return Status::invalid("lengths", "given %" PRId64 " tokens in all, allowed %" PRId64, q_len - rest, q_len);
+    return {};
+  }
+
+  /// A row: the sequence it belongs to, and its index there.
+  struct Cursor {
+    Index sequence = 0;
+    Index row = 0;
+  };
+
+  /// f(sequence, first row in it, rows, how many rows came before) for each sequence that has some of the `rows` rows
+  /// from `at` on; returns where they end.
+  template <class F>
+  constexpr Cursor for_each_piece(Cursor at, Index rows, F&& f) const {
+    for (Index done = 0; done < rows;) {
+      const Index left = length(at.sequence) - at.row;
+      if (left == 0) {
+        at = {at.sequence + 1, 0};
+        continue;
+      }
+      const Index count_here = left < rows - done ? left : rows - done;
+      f(at.sequence, at.row, count_here, done);
+      at.row += count_here;
+      done += count_here;
+    }
+    return at;
+  }
+};
+
+}  // namespace detail
+
+}  // namespace lockstep
