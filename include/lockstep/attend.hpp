@@ -9,6 +9,7 @@
 
 #include "lockstep/defaults.hpp"
 #include "lockstep/kernel/call.hpp"
+#include "lockstep/kernel/tree.hpp"
 #include "lockstep/sequences.hpp"
 #include "lockstep/views.hpp"
 #include "lockstep/workspace.hpp"
@@ -121,14 +122,21 @@ KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K
   return shape;
 }
 
-template <class Options, class C, class Cache>
-Index attend_bytes(const KernelShape& shape) noexcept {
-  return Workspace::bytes_for<AttentionCall<C, Cache>>(shape.sequences) +
-         Options::Set::Kernel::template bytes<C>(shape);
+/// Seen: the caches as the kernel sees them, Cache or TreeCache<Cache>, for `rows` rows in all.
+template <class Options, class C, class Cache, class Seen>
+Index attend_bytes(KernelShape shape, Index rows) noexcept {
+  Index bytes = Workspace::bytes_for<AttentionCall<C, Seen>>(shape.sequences);
+  if constexpr (!std::same_as<Seen, Cache>) {
+    bytes += Workspace::bytes_for<Seen>(shape.sequences) + 2 * Workspace::bytes_for<Index>(rows);
+    shape.own_bytes = Seen::own_bytes(CacheShape{shape.kv_heads, shape.head_dim, shape.v_head_dim});
+  }
+  return bytes + Options::Set::Kernel::template bytes<C>(shape);
 }
 
-template <class Options, class C, class K>
-Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context, const Options& options) noexcept {
+template <class Seen, class Options, class C, class K>
+Status check_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> context,
+                    const Options& options) noexcept {
+  constexpr bool tree = !std::same_as<Seen, CacheIn<K>>;
   const auto [batch, q_len, heads, head_dim] = query.extent;
   const Sequences sequences(batch, q_len, options.lengths);
   if (Status s = check_shape<const C, 4>("q", query, query.extent); !s.ok()) return s;
@@ -140,7 +148,12 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
       return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim, shape.head_dim);
     if (b > 0 && !(shape == cache_at(caches, 0)->shape()))
       return Status::invalid("caches", "given caches of different shapes, allowed one shape");
+    if (tree && cache_at(caches, b)->length() < sequences.length(b))
+      return Status::invalid("caches", "given %" PRId64 " tokens for %" PRId64 " nodes, allowed caches that hold them",
+                             cache_at(caches, b)->length(), sequences.length(b));
   }
+  if constexpr (tree)
+    if (Status s = sequences.check_parents(parents, batch * q_len); !s.ok()) return s;
   if (sequences.count > 0) {
     if (Status s = check_heads(options.sharing, heads, cache_at(caches, 0)->shape().kv_heads); !s.ok()) return s;
     if (Status s =
@@ -158,7 +171,8 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
     if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context)))
       return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
-  if (options.workspace != nullptr) return options.workspace->check(attend_bytes<Options, C, CacheIn<K>>(shape));
+  if (options.workspace != nullptr)
+    return options.workspace->check(attend_bytes<Options, C, CacheIn<K>, Seen>(shape, batch * q_len));
   return {};
 }
 
@@ -179,7 +193,7 @@ Status check_attend(const Q& q, const K& caches, Out&& context,
   static_assert(
       ViewableAs<Out&, C, 4>,
       "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
-  return detail::check_attend(View<const C, 4>(q), caches, View<C, 4>(context), options);
+  return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
 }
 
 /// Workspace that attend() takes for these arguments, in bytes, alignment included.
@@ -187,10 +201,74 @@ template <class... Policies, class Q, detail::CacheOrList K>
 Index attend_workspace_bytes(const Q& q, const K& caches,
                              const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
-             detail::kernel_shape(options, View<const C, 4>(q), caches)) +
+  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>, detail::CacheIn<K>>(
+             detail::kernel_shape(options, View<const C, 4>(q), caches), 0) +
          Workspace::alignment;
 }
+
+namespace detail {
+
+/// The checked call; see attend().
+template <class Seen, class Options, class C, class K>
+void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> parents, const K& caches,
+                View<C, 4> out, const Options& options) {
+  using Cache = CacheIn<K>;
+  using Call = AttentionCall<C, Seen>;
+  constexpr bool tree = !std::same_as<Seen, Cache>;
+  static_assert(!tree || TreeKernel<typename Options::Set::Kernel>,
+                "lockstep: draft trees are offered under kernels Tiled and Specification");
+  const Index q_len = query.extent[1], all_rows = query.extent[0] * q_len;
+  if (all_rows == 0) return;
+
+  const Sequences sequences(query.extent[0], q_len, options.lengths);
+  const KernelShape shape = kernel_shape(options, query, caches);
+  Workspace own;
+  Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
+  workspace.reserve(attend_bytes<Options, C, Cache, Seen>(shape, all_rows));
+  Call* calls = workspace.template take<Call>(sequences.count);
+  [[maybe_unused]] Seen* seen = nullptr;
+  [[maybe_unused]] Index *depths = nullptr, *places = nullptr;
+  if constexpr (tree) {
+    seen = workspace.template take<Seen>(sequences.count);
+    depths = workspace.template take<Index>(all_rows);
+    places = workspace.template take<Index>(all_rows);
+    sequences.set_depths(parents, depths);
+  }
+  Index pieces = 0;
+  sequences.for_each_piece({}, all_rows, [&](Index b, Index, Index rows, Index first) {
+    const Cache* cache = cache_at(caches, b);
+    const Seen* sees = nullptr;
+    const Index kv_len = cache->length(), at_batch = first / q_len, at_row = first % q_len;
+    const Index first_place = options.offset.value_or(kv_len - rows);
+    if constexpr (tree) {
+      sees = new (seen + pieces) Seen(*cache, kv_len - rows, parents.data() + first, depths + first);
+      for (Index i = first; i < first + rows; ++i) places[i] = kv_len - rows + depths[i];
+    } else {
+      sees = cache;
+    }
+    new (calls + pieces++)
+        Call{.cache = sees,
+             .query = query.at(at_batch).part(0, at_row, rows),
+             .context = out.at(at_batch).part(0, at_row, rows),
+             .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<C, 2>{},
+             .weights = options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
+             .sequence = b,
+             .first_row = 0,
+             .first_place = first_place,
+             .kv_len = kv_len,
+             .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)],
+             .places = tree ? places + first : nullptr};
+  });
+  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing,
+                       typename Options::Set::Dropout>
+      rules{options.mask,    options.logits,   options.sharing,
+            options.dropout, shape.heads,      shape.kv_heads,
+            shape.head_dim,  shape.v_head_dim, options.mode == Mode::training};
+  Options::Set::Kernel::template attend<C, Seen>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
+                                                 options.executor, workspace);
+}
+
+}  // namespace detail
 
 /// context = softmax(scale q k^T, masked) v for every query and head.
 ///
@@ -201,44 +279,23 @@ Index attend_workspace_bytes(const Q& q, const K& caches,
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) {
   raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
-  using Options = AttendOptionsFor<K, Policies...>;
-  using Cache = detail::CacheIn<K>;
-  using C = compute_t<typename Cache::Storage>;
-  using Call = AttentionCall<C, Cache>;
+  using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  detail::run_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
+}
+
+/// The same for draft trees: the last rows of each cache, one a query, are the nodes of a tree over what stands before
+/// them, and parents holds for each query the node that it follows, before it in its sequence, or -1 for the end of the
+/// context. Row i sees the context and its own path, and has the bits of decoding that path. options.offset is not
+/// used.
+template <class... Policies, class Q, detail::CacheOrList K, class Out>
+void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Out&& context,
+                 const AttendOptionsFor<K, Policies...>& options = {}) {
+  using Seen = TreeCache<detail::CacheIn<K>>;
+  using C = compute_t<typename detail::CacheIn<K>::Storage>;
   const View<const C, 4> query(q);
   const View<C, 4> out(context);
-  const Index batch = query.extent[0], q_len = query.extent[1];
-  if (batch * q_len == 0) return;
-
-  const detail::Sequences sequences(batch, q_len, options.lengths);
-  const KernelShape shape = detail::kernel_shape(options, query, caches);
-  Workspace own;
-  Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
-  workspace.reserve(detail::attend_bytes<Options, C, Cache>(shape));
-  Call* calls = workspace.template take<Call>(sequences.count);
-  Index pieces = 0;
-  sequences.for_each_piece({}, batch * q_len, [&](Index b, Index, Index rows, Index first) {
-    const Cache* cache = detail::cache_at(caches, b);
-    const Index kv_len = cache->length(), at_batch = first / q_len, at_row = first % q_len;
-    new (calls + pieces++)
-        Call{.cache = cache,
-             .query = query.at(at_batch).part(0, at_row, rows),
-             .context = out.at(at_batch).part(0, at_row, rows),
-             .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<C, 2>{},
-             .weights = options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
-             .sequence = b,
-             .first_row = 0,
-             .first_place = options.offset.value_or(kv_len - rows),
-             .kv_len = kv_len,
-             .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
-  });
-  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing,
-                       typename Options::Set::Dropout>
-      rules{options.mask,    options.logits,   options.sharing,
-            options.dropout, shape.heads,      shape.kv_heads,
-            shape.head_dim,  shape.v_head_dim, options.mode == Mode::training};
-  Options::Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
-                                                  options.executor, workspace);
+  raise_unless_ok(detail::check_attend<Seen>(query, parents, caches, out, options));
+  detail::run_attend<Seen>(query, parents, caches, out, options);
 }
 
 /// The order of plain key and value memory: NHD or HND.

@@ -217,7 +217,21 @@ class Attention {
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
     raise_unless_ok(check_call(call, caches, true));
     detail::Borrowed<Scratch> scratch(*pool_);
-    run(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    run<Cache>(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+  }
+
+  /// Draft trees over cached contexts, verified in one call: row i of a sequence is node i of its tree, and parents
+  /// holds, for each row of x, the node that it follows, before it in the same sequence, or -1 for the last token in
+  /// the cache. A node has the place, the rotary position and the bits that it would have if its path were decoded
+  /// token by token; weights [batch, heads, q_len, kv_len] have its path from the place after the context on. Appends
+  /// all nodes, in x's order: cache.keep(context, path) then keeps an accepted path and drops the rest.
+  template <class X, detail::CacheOrList K, class Y>
+  void forward_tree(const X& x, std::span<const Index> parents, K&& caches, Y&& y, const Options& options = {}) const {
+    check_types<X, Y>();
+    const Call call{View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}};
+    raise_unless_ok(check_call(call, caches, true));
+    detail::Borrowed<Scratch> scratch(*pool_);
+    run<TreeCache<Cache>>(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
   }
 
   /// Full forward over x [q_len, hidden] or [batch, q_len, hidden] from position 0; no cache is kept.
@@ -239,7 +253,7 @@ class Attention {
         caches.push_back(make_cache(sequences.length(b)));
     }
     std::span<Cache> used(caches.data(), static_cast<std::size_t>(sequences.count));
-    run(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    run<Cache>(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
   }
 
   /// Whether forward() would take these arguments: ok, or the error that it would raise. Nothing is done.
@@ -247,6 +261,12 @@ class Attention {
   Status check(const X& x, const K& caches, Y&& y, const Options& options = {}) const noexcept {
     check_types<X, Y>();
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches, true);
+  }
+  template <class X, detail::CacheOrList K, class Y>
+  Status check_tree(const X& x, std::span<const Index> parents, const K& caches, Y&& y,
+                    const Options& options = {}) const noexcept {
+    check_types<X, Y>();
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}}, caches, true);
   }
   template <class X, class Y>
   Status check(const X& x, Y&& y, const Options& options = {}) const noexcept {
@@ -257,7 +277,11 @@ class Attention {
   /// Workspace of a forward of `batch` sequences with at most q_len queries each, at most kv_len keys afterwards, in
   /// bytes, alignment included.
   Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
-    return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_)) + Workspace::alignment;
+    return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_), false) + Workspace::alignment;
+  }
+  /// The same for forward_tree().
+  Index tree_workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
+    return call_bytes(batch, batch * q_len, q_len, kv_len, false, true) + Workspace::alignment;
   }
 
   const LayerShape& shape() const noexcept { return shape_; }
@@ -288,12 +312,16 @@ class Attention {
 
  private:
   using WeightElement = typename Set::Weights::Storage;
-  using KernelCall = AttentionCall<Compute, Cache>;
 
+  struct Tree {
+    bool given = false;
+    std::span<const Index> parents{};  // [rows of all sequences]
+  };
   struct Call {
     View<const T, 3> x;
     View<T, 3> y;
     const Options& options;
+    Tree tree{};
     detail::Sequences sequences() const noexcept { return {x.extent[0], x.extent[1], options.lengths}; }
     Index rows() const noexcept { return x.extent[0] * x.extent[1]; }
   };
@@ -420,6 +448,8 @@ class Attention {
       return s;
     if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len); !s.ok()) return s;
     if (Status s = check_given_positions(options); !s.ok()) return s;
+    if (call.tree.given)
+      if (Status s = sequences.check_parents(call.tree.parents, call.rows()); !s.ok()) return s;
     bool later = false;
     for (Index b = 0; b < sequences.count; ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
@@ -428,7 +458,8 @@ class Attention {
       if (Status s = check_needed(call, b, length, rows, cached, later); !s.ok()) return s;
     }
     if (options.workspace != nullptr)
-      return options.workspace->check(call_bytes(sequences.count, call.rows(), sequences.longest(), kv_len, later));
+      return options.workspace->check(
+          call_bytes(sequences.count, call.rows(), sequences.longest(), kv_len, later, call.tree.given));
     return {};
   }
 
@@ -493,6 +524,7 @@ class Attention {
   // A row must not depend on where a chunk ends: keys that it sees must be present. Sets `later` where rows see keys
   // after their own.
   Status check_needed(const Call& call, Index b, Index length, Index q_len, bool cached, bool& later) const noexcept {
+    if (call.tree.given) return {};  // no node has keys after its own
     for (Index i = 0; i < q_len; ++i) {
       const Index needed = mask_of(call).keys_needed(QueryRow{b, 0, i, length + i});
       later = later || needed > length + i + 1;
@@ -516,7 +548,7 @@ class Attention {
 
   Index rows_at_once(Index rows, bool later) const noexcept { return later || rows < chunk_rows ? rows : chunk_rows; }
 
-  Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {
+  Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
     const Index at_once = rows_at_once(rows, later);
     const KernelShape shape{batch < at_once ? batch : at_once,
                             q_len < at_once ? q_len : at_once,
@@ -525,16 +557,25 @@ class Attention {
                             shape_.kv_heads,
                             shape_.head_dim,
                             shape_.v_head_dim,
-                            executor_.concurrency()};
-    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) +
+                            executor_.concurrency(),
+                            tree ? TreeCache<Cache>::own_bytes(cache_shape()) : 0};
+    return Workspace::bytes_for<Index>(batch) +
+           (tree ? Workspace::bytes_for<AttentionCall<Compute, TreeCache<Cache>>>(shape.sequences) +
+                       Workspace::bytes_for<TreeCache<Cache>>(shape.sequences) + Workspace::bytes_for<Index>(rows) +
+                       Workspace::bytes_for<Index>(at_once)
+                 : Workspace::bytes_for<AttentionCall<Compute, Cache>>(shape.sequences)) +
            Workspace::bytes_for<Index>(at_once) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
            Workspace::bytes_for<Compute>(at_once * context_width()) +
            Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
   }
 
-  /// The checked call: chunks of rows through projection, rotation, append, attention and output projection.
-  template <class K>
+  /// The checked call: chunks of rows through projection, rotation, append, attention and output projection. Seen: the
+  /// caches as the kernel sees them, Cache or TreeCache<Cache>.
+  template <class Seen, class K>
   void run(const Call& call, K& caches, Workspace& workspace) const {
+    constexpr bool tree = !std::same_as<Seen, Cache>;
+    static_assert(!tree || TreeKernel<Kernel>,
+                  "lockstep: draft trees are offered under kernels Tiled and Specification");
     const Index rows = call.rows();
     if (rows == 0) return;
     const detail::Sequences sequences = call.sequences();
@@ -542,14 +583,22 @@ class Attention {
     for (Index b = 0; b < sequences.count; ++b)
       raise_unless_ok(check_needed(call, b, length_of(caches, b), sequences.length(b), false, later));
     const Index at_once = rows_at_once(rows, later);
-    workspace.reserve(call_bytes(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), later));
+    const Index most_pieces = sequences.count < at_once ? sequences.count : at_once;
+    workspace.reserve(
+        call_bytes(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), later, tree));
     detail::Rollback<K> lengths(caches, workspace.template take<Index>(sequences.count));
-    Chunk chunk{};
-    chunk.calls = workspace.template take<KernelCall>(sequences.count < at_once ? sequences.count : at_once);
+    Chunk<Seen> chunk{};
+    chunk.calls = workspace.template take<AttentionCall<Compute, Seen>>(most_pieces);
     chunk.positions = workspace.template take<Index>(at_once);
     chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
     chunk.context = workspace.template take<Compute>(at_once * context_width());
     chunk.x = workspace.template take<Compute>(at_once * shape_.hidden);
+    if constexpr (tree) {
+      chunk.seen = workspace.template take<Seen>(most_pieces);
+      chunk.places = workspace.template take<Index>(at_once);
+      chunk.depths = workspace.template take<Index>(rows);
+      sequences.set_depths(call.tree.parents, chunk.depths);
+    }
     for (chunk.first = 0; chunk.first < rows; chunk.first += chunk.rows) {
       chunk.rows = rows - chunk.first < at_once ? rows - chunk.first : at_once;
       chunk.begin = run_chunk(call, caches, lengths, chunk, workspace);
@@ -558,19 +607,24 @@ class Attention {
   }
 
   /// Rows [first, first + rows) of all sequences taken one after the other.
+  template <class Seen>
   struct Chunk {
     Index first, rows;
     detail::Sequences::Cursor begin;  // the first row
-    KernelCall* calls;
+    AttentionCall<Compute, Seen>* calls;
     Index* positions;  // [rows] rotary
     Compute* qkv;      // [rows, query_width + key_width + value_width]
     Compute* context;  // [rows, context_width]
     Compute* x;        // [rows, hidden], where x must be widened or gathered first
+    // Of draft trees:
+    Seen* seen;
+    Index* places;  // [rows]
+    Index* depths;  // [rows of the whole call]
   };
 
   /// f(view of rows, index of the first in the chunk): as few views as the tensor's strides allow, mostly one.
-  template <class V, class F>
-  static void for_each_run_of_rows(const V& tensor, const Chunk& chunk, F&& f) {
+  template <class V, class Seen, class F>
+  static void for_each_run_of_rows(const V& tensor, const Chunk<Seen>& chunk, F&& f) {
     using Rows = View<std::remove_pointer_t<decltype(tensor.data)>, 2>;
     const Index q_len = tensor.extent[1];
     const Index step = q_len == 1 ? tensor.stride[0] : tensor.stride[1];
@@ -583,9 +637,10 @@ class Attention {
   }
 
   /// Returns the row after the chunk.
-  template <class K>
+  template <class K, class Seen>
   detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
-                                      const Chunk& chunk, Workspace& workspace) const {
+                                      const Chunk<Seen>& chunk, Workspace& workspace) const {
+    constexpr bool tree = !std::same_as<Seen, Cache>;
     const detail::Sequences sequences = call.sequences();
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
@@ -599,10 +654,13 @@ class Attention {
       project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x);
     });
     sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
-      for (Index i = done; i < done + rows; ++i)
+      for (Index i = done; i < done + rows; ++i) {
+        Index place = lengths.length(b) + row + (i - done);
+        if constexpr (tree) chunk.places[i] = place = lengths.length(b) + chunk.depths[chunk.first + i];
         chunk.positions[i] = call.options.positions.present()
                                  ? call.options.positions((chunk.first + i) / q_len, (chunk.first + i) % q_len)
-                                 : lengths.length(b) + row + (i - done);
+                                 : place;
+      }
     });
     detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8},
                           [&](Index, Index i) noexcept {
@@ -620,8 +678,16 @@ class Attention {
       const auto& options = call.options;
       // Where the piece lies in the results, which have x's shape.
       const Index at_batch = (chunk.first + done) / q_len, at_row = (chunk.first + done) % q_len;
-      new (chunk.calls + pieces++) KernelCall{
-          .cache = &cache,
+      const Seen* seen = nullptr;
+      if constexpr (tree) {
+        const Index root = chunk.first + done - row;  // node 0 among the rows of the call
+        seen = new (chunk.seen + pieces)
+            Seen(cache, lengths.length(b), call.tree.parents.data() + root, chunk.depths + root);
+      } else {
+        seen = &cache;
+      }
+      new (chunk.calls + pieces++) AttentionCall<Compute, Seen>{
+          .cache = seen,
           .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
           .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
                                                   {rows, shape_.heads, shape_.v_head_dim}),
@@ -632,7 +698,8 @@ class Attention {
           .first_row = row,
           .first_place = place,
           .kv_len = place + rows,
-          .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)]};
+          .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)],
+          .places = tree ? chunk.places + done : nullptr};
     });
 
     const AttentionRules<Mask, Logits, Sharing, Dropout> rules{
@@ -640,8 +707,9 @@ class Attention {
         dropout_,        shape_.heads,      shape_.kv_heads,
         shape_.head_dim, shape_.v_head_dim, call.options.mode == Mode::training};
     const Index mark = workspace.mark();
-    Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)),
-                                            rules, executor_, workspace);
+    Kernel::template attend<Compute, Seen>(
+        std::span<const AttentionCall<Compute, Seen>>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_,
+        workspace);
     workspace.rewind(mark);
 
     for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) {

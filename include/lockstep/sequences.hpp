@@ -70,6 +70,28 @@ struct Sequences {
     }
     return at;
   }
+
+  /// Refuses parents of draft trees, one for each row, that do not lie before their row in the same sequence.
+  Status check_parents(std::span<const Index> parents, Index rows) const noexcept {
+    if (static_cast<Index>(parents.size()) != rows)
+      return Status::invalid("parents", "given %zu, allowed one for each of %" PRId64 " rows", parents.size(), rows);
+    std::size_t at = 0;
+    for (Index b = 0; b < count; ++b)
+      for (Index i = 0; i < length(b); ++i, ++at)
+        if (parents[at] < -1 || parents[at] >= i)
+          return Status::invalid("parents", "given %" PRId64 " for node %" PRId64 ", allowed -1 to %" PRId64,
+                                 parents[at], i, i - 1);
+    return {};
+  }
+  /// depths[row]: how many nodes stand between it and the context.
+  void set_depths(std::span<const Index> parents, Index* depths) const noexcept {
+    Index first = 0;
+    for (Index b = 0; b < count; first += length(b), ++b)
+      for (Index i = first; i < first + length(b); ++i) {
+        const Index parent = parents[static_cast<std::size_t>(i)];
+        depths[i] = parent < 0 ? 0 : depths[first + parent] + 1;
+      }
+  }
 };
 
 }  // namespace detail

@@ -55,7 +55,7 @@ class Ragged : public ::testing::Test {
     return results;
   }
 };
-using Cases = Cross<Kernels, List<float, Eigen::bfloat16>>;
+using Cases = Cross<List<ls::Tiled, ls::Materialized>, List<float, Eigen::bfloat16>>;
 TYPED_TEST_SUITE(Ragged, Cases, CaseName);
 
 // More rows in all than the layer takes at once, so that chunks begin and end within sequences.

@@ -1,6 +1,11 @@
 // What a kernel is given: the rows of one sequence, and the rules that all sequences of a call share.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
 #include "lockstep/concepts.hpp"
 #include "lockstep/tasks.hpp"
 #include "lockstep/workspace.hpp"
@@ -20,9 +25,42 @@ struct AttentionCall {
   Index first_place = 0;     ///< place of the first of these rows
   Index kv_len = 0;          ///< keys present
   std::uint32_t stream = 0;  ///< dropout stream of the sequence
+  /// [rows] place of each row, where they do not follow one another: nodes of a draft tree. No row has keys after its
+  /// own then.
+  const Index* places = nullptr;
 
-  QueryRow row(Index i, Index head) const noexcept { return {sequence, head, first_row + i, first_place + i}; }
+  QueryRow row(Index i, Index head) const noexcept {
+    return {sequence, head, first_row + i, places != nullptr ? places[i] : first_place + i};
+  }
+  /// Keys present for a row.
+  Index keys_of(QueryRow q) const noexcept { return places != nullptr ? q.place + 1 : kv_len; }
 };
+
+/// A cache whose rows have blocks of their own from block own_from() on: `own_block(kv_head, b, row, memory)` puts
+/// together row's block b in `memory` of own_bytes().
+template <class K>
+concept HasOwnBlocks = requires(const K& k, Index n, std::byte* memory) {
+  { k.own_from() } noexcept -> std::same_as<Index>;
+  { k.own_block(n, n, n, memory) } noexcept -> std::same_as<CacheBlock<typename K::Storage>>;
+};
+
+/// Block b of a kv head, as row i of the call sees it.
+template <class C, class Cache>
+CacheBlock<typename Cache::Storage> block_of(const AttentionCall<C, Cache>& call, Index kv_head, Index b, Index i,
+                                             [[maybe_unused]] std::byte* own) noexcept {
+  if constexpr (HasOwnBlocks<Cache>)
+    if (b >= call.cache->own_from()) return call.cache->own_block(kv_head, b, call.first_row + i, own);
+  return call.cache->block(kv_head, b);
+}
+
+/// Memory for a block of one row's own.
+template <class C, class Cache>
+Index own_bytes([[maybe_unused]] std::span<const AttentionCall<C, Cache>> calls) noexcept {
+  if constexpr (HasOwnBlocks<Cache>)
+    return calls.empty() ? 0 : calls.front().cache->own_bytes();
+  else
+    return 0;
+}
 
 /// The policies that decide a row's result, and the numbers they need.
 template <class MaskPolicy, class LogitPolicy, class SharingPolicy, class DropoutPolicy>
@@ -62,6 +100,7 @@ struct KernelShape {
   Index head_dim = 0;
   Index v_head_dim = 0;
   Index concurrency = 1;
+  Index own_bytes = 0;  ///< for a block of one kv head that belongs to one row, where the cache has such
 };
 
 }  // namespace lockstep

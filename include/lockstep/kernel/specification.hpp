@@ -28,12 +28,13 @@ namespace specification_fma {
 struct Specification {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Specification";
+  static constexpr bool own_blocks = true;  // takes caches whose rows have blocks of their own
   /// Workspace in bytes.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    return shape.concurrency *
-               (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) +
-                Workspace::bytes_for<bool>(block_keys) + 3 * Workspace::bytes_for<C>(shape.v_head_dim)) +
+    return shape.concurrency * (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) +
+                                Workspace::bytes_for<bool>(block_keys) + 3 * Workspace::bytes_for<C>(shape.v_head_dim) +
+                                Workspace::bytes_for<std::byte>(shape.own_bytes)) +
            Workspace::bytes_for<specification_portable::SpecificationRow<C>>(shape.concurrency);
   }
 
@@ -43,22 +44,24 @@ struct Specification {
 #if defined(__x86_64__)
     if (cpu_has_fma())
       return specification_fma::attend<C, Cache>(
-          calls, rules, executor, scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, workspace));
+          calls, rules, executor,
+          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, own_bytes(calls), workspace));
 #endif
     specification_portable::attend<C, Cache>(
-        calls, rules, executor, scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, workspace));
+        calls, rules, executor,
+        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, own_bytes(calls), workspace));
   }
 
  private:
   template <class Row, class C, class Rules, class Run>
-  static std::span<const Row> scratch(const Rules& rules, const Run& executor, Workspace& workspace) {
+  static std::span<const Row> scratch(const Rules& rules, const Run& executor, Index own, Workspace& workspace) {
     const Index slots = executor.concurrency();
     Row* rows = workspace.take<Row>(slots);
     for (Index slot = 0; slot < slots; ++slot)
       new (rows + slot) Row{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),
                             workspace.take<C>(block_keys),       workspace.take<bool>(block_keys),
                             workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim),
-                            workspace.take<C>(rules.v_head_dim)};
+                            workspace.take<C>(rules.v_head_dim), workspace.take<std::byte>(own)};
     return {rows, static_cast<std::size_t>(slots)};
   }
 };

@@ -4,21 +4,24 @@
 /// Scratch of one row.
 template <class C>
 struct SpecificationRow {
-  C* query;      // [head_dim] scaled
-  C* logit;      // [256] of the block
-  C* weight;     // [256] of the block
-  bool* seen;    // [256] which keys of the block take part
-  C* block_sum;  // [v_head_dim] o_b
-  C* split_sum;  // [v_head_dim] o
-  C* row_sum;    // [v_head_dim] O
+  C* query;        // [head_dim] scaled
+  C* logit;        // [256] of the block
+  C* weight;       // [256] of the block
+  bool* seen;      // [256] which keys of the block take part
+  C* block_sum;    // [v_head_dim] o_b
+  C* split_sum;    // [v_head_dim] o
+  C* row_sum;      // [v_head_dim] O
+  std::byte* own;  // a block of the row's own, where the cache has such
 };
 
 /// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate chains.
 template <class C, class Cache, class Rules>
 inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
-                         const C* query, C* logit) noexcept {
+                         const SpecificationRow<C>& row, C* logit) noexcept {
   using Layout = BlockLayout<typename Cache::Storage>;
-  const auto* block = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).keys;
+  const C* query = row.query;
+  const Index kv_head = rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads);
+  const auto* block = block_of(call, kv_head, b, q.row - call.first_row, row.own).keys;
   for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
     C s[lanes] = {};
     for (Index d = 0; d < rules.head_dim; ++d)
@@ -49,7 +52,7 @@ inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, 
                        Index b, KeyRange keys, const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
   using Layout = BlockLayout<typename Cache::Storage>;
   if (!block_visible(rules, q, b, keys, row.seen)) return false;
-  block_logits(call, rules, q, b, keys, row.query, row.logit);
+  block_logits(call, rules, q, b, keys, row, row.logit);
 
   const Index first = keys.first - b * block_keys, last = keys.last - b * block_keys;
   C m = split.m;
@@ -65,7 +68,8 @@ inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, 
   for (Index half = lanes / 2; half >= 1; half /= 2)
     for (Index lane = 0; lane < half; ++lane) lane_sum[lane] = rounded(lane_sum[lane] + lane_sum[lane + half]);
 
-  const auto* values = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).values;
+  const Index kv_head = rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads);
+  const auto* values = block_of(call, kv_head, b, q.row - call.first_row, row.own).values;
   for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = 0;
   for (Index j = first; j < last; ++j)
     if (row.seen[j] && (!rules.training || pattern.kept(q.head, q.place, b * block_keys + j)))
@@ -88,7 +92,7 @@ inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules,
   for (Index b = range.first / block_keys; b * block_keys < range.last; ++b) {
     const KeyRange keys = intersection(range, {b * block_keys, (b + 1) * block_keys});
     if (!block_visible(rules, q, b, keys, row.seen)) continue;
-    block_logits(call, rules, q, b, keys, row.query, row.logit);
+    block_logits(call, rules, q, b, keys, row, row.logit);
     for (Index j = keys.first; j < keys.last; ++j) {
       const Index at = j - b * block_keys;
       if (!row.seen[at] || (rules.training && !pattern.kept(q.head, q.place, j))) continue;
@@ -109,7 +113,7 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
 
   SoftmaxState<C> total;
   for (Index d = 0; d < rules.v_head_dim; ++d) row.row_sum[d] = 0;
-  const KeyRange range = rules.range(q, call.kv_len);
+  const KeyRange range = rules.range(q, call.keys_of(q));
   for (Index s = range.first / split_keys; s * split_keys < range.last; ++s) {
     const KeyRange in_split = intersection(range, {s * split_keys, (s + 1) * split_keys});
     SoftmaxState<C> split;

@@ -29,6 +29,7 @@ struct TiledScratch {
   C* row_sum;             // [row_block, o_stride] O
   C* score;               // [most_tile_rows, score_stride] logits of a block, then its weights
   std::uint16_t* listed;  // [most_tile_rows, 256] keys of a block that a row sees, where they are not one range
+  std::byte* own;         // a block of one row's own, where the cache has such
   Index q_stride;
   Index o_stride;
   struct Row {
@@ -108,6 +109,7 @@ namespace neon {
 struct Tiled {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Tiled";
+  static constexpr bool own_blocks = true;  // takes caches whose rows have blocks of their own
 
   /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and (v_head_dim + 2) a decode row and split
   /// with threads.
@@ -116,7 +118,8 @@ struct Tiled {
     const Index rows = most_rows<C>(shape.rows, shape.heads);
     return Workspace::bytes_for<Index>(shape.heads + shape.kv_heads + 1) +
            Workspace::bytes_for<Index>(shape.sequences + 1) + Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) +
-           shape.concurrency * scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
+           shape.concurrency * (scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
+                                Workspace::bytes_for<std::byte>(shape.own_bytes)) +
            kept_bytes<C>(kept_tasks(shape.concurrency) * ceil_div(shape.kv_len, split_keys) * rows, shape.v_head_dim);
   }
 
@@ -249,6 +252,7 @@ struct Tiled {
       scratch.score = workspace.take<C>(Scratch::most_tile_rows * Scratch::score_stride);
       scratch.listed = workspace.take<std::uint16_t>(Scratch::most_tile_rows * block_keys);
       scratch.row = workspace.take<typename Scratch::Row>(plan.task_rows);
+      scratch.own = workspace.take<std::byte>(own_bytes(calls));
     }
     const Index tasks = plan.first_task[calls.size()];
     if (kv_len > split_keys && tasks < kept_tasks(concurrency)) {

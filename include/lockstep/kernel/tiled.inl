@@ -329,7 +329,7 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     const Index head = part.heads[in_group];
     auto& row = *new (scratch.row + r) typename TiledScratch<C>::Row{};
     row.q = call.row(i, head);
-    row.range = rules.range(row.q, call.kv_len);
+    row.range = rules.range(row.q, call.keys_of(row.q));
     if (!row.range.empty()) {
       seen.first = row.range.first < seen.first ? row.range.first : seen.first;
       seen.last = row.range.last > seen.last ? row.range.last : seen.last;
@@ -346,7 +346,8 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
     }
   }
   // The rest of the last tile: computed along, used nowhere.
-  const Index filled = round_up(part.rows, tile_height<C>(part.rows));
+  const Index filled = HasOwnBlocks<Cache> ? part.rows + TiledScratch<C>::most_tile_rows - 1
+                                           : round_up(part.rows, tile_height<C>(part.rows));
   std::memset(scratch.query + part.rows * scratch.q_stride, 0,
               static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
   return seen;
@@ -363,6 +364,26 @@ inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& pa
                     ceil_div(keys, lanes));
 }
 
+/// A block of which each query has one of its own: a register tile holds the rows of one query.
+template <class C, class Cache, class Rules, class Pattern>
+inline void join_own_blocks(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, Index b,
+                            const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
+  for (Index r = 0; r < part.rows;) {
+    const Index i = (part.first + r) / part.group, left = (i + 1) * part.group - (part.first + r);
+    const Index last = r + (left < part.rows - r ? left : part.rows - r);
+    if (scratch.row[r].q.place < b * block_keys) {
+      r = last;
+      continue;
+    }
+    const auto block = block_of(call, part.kv_head, b, i, scratch.own);
+    while (r < last) {
+      const Index height = tile_height<C>(last - r), rows = last - r < height ? last - r : height;
+      join_block<C, Cache>(rules, pattern, block, b, r, rows, height, scratch, {});
+      r += rows;
+    }
+  }
+}
+
 /// One split for all rows of the scratch: rule 4.
 template <class C, class Cache, class Rules>
 inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange keys,
@@ -374,6 +395,11 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
   }
   const Index height = tile_height<C>(part.rows);
   for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
+    if constexpr (HasOwnBlocks<Cache>)
+      if (b >= call.cache->own_from()) {
+        join_own_blocks(call, rules, pattern, b, part, scratch);
+        continue;
+      }
     const auto block = call.cache->block(part.kv_head, b);
     const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, b) : Ahead{};
     for (Index r = 0; r < part.rows; r += height)
@@ -443,9 +469,9 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
-      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys,
-                                 rules.head_dim, (keys.first - base) / lanes, ceil_div(keys.last - base, lanes),
-                                 scratch.score, {});
+      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0,
+                                 block_of(call, part.kv_head, b, i, scratch.own).keys, rules.head_dim,
+                                 (keys.first - base) / lanes, ceil_div(keys.last - base, lanes), scratch.score, {});
       rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;

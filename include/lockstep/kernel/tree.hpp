@@ -1,0 +1,75 @@
+// A draft tree over a cached context: what each node of it sees.
+#pragma once
+
+#include <cstring>
+#include <span>
+
+#include "lockstep/cache/layout.hpp"
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// A kernel that takes draft trees.
+template <class K>
+concept TreeKernel = requires { requires K::own_blocks; };
+
+/// A cache that holds a context and, in the slots after it, the nodes of a draft tree: node n in slot context + n, its
+/// parent before it. A node's place is context + depth, and its row sees the context and its own path, so that it has
+/// the bits of decoding that path token by token. (Tree attention of speculative decoding: Miao et al., SpecInfer,
+/// arXiv 2305.09781.) Borrows the cache and the arrays.
+template <class Cache>
+class TreeCache {
+ public:
+  using Storage = typename Cache::Storage;
+
+  /// parents and depths: one a node; parent -1 is the last token of the context.
+  TreeCache(const Cache& cache, Index context, const Index* parents, const Index* depths) noexcept
+      : cache_(&cache), context_(context), parents_(parents), depths_(depths) {}
+
+  /// Blocks before this one hold context only and are the same for all rows.
+  Index own_from() const noexcept { return context_ / block_keys; }
+  CacheBlock<Storage> block(Index kv_head, Index b) const noexcept { return cache_->block(kv_head, b); }
+
+  Index own_bytes() const noexcept { return own_bytes(cache_->shape()); }
+  static constexpr Index own_bytes(const CacheShape& shape) noexcept {
+    return (Layout::key_block(shape.head_dim) + Layout::value_block(shape.v_head_dim)) *
+           static_cast<Index>(sizeof(Storage));
+  }
+
+  /// Block b as node sees it: the context's part of it, then the nodes of its path that stand there.
+  CacheBlock<Storage> own_block(Index kv_head, Index b, Index node, std::byte* memory) const noexcept {
+    const CacheShape shape = cache_->shape();
+    auto* keys = reinterpret_cast<Storage*>(memory);
+    auto* values = keys + Layout::key_block(shape.head_dim);
+    if (const Index places = context_ - b * block_keys; places > 0) {
+      const CacheBlock<Storage> from = cache_->block(kv_head, b);
+      copy(keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
+      for (Index slab = 0; slab < Layout::value_block(shape.v_head_dim); slab += Layout::value_slab)
+        copy(values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
+    }
+    for (Index n = node; n >= 0; n = parents_[n]) {
+      const Index place = context_ + depths_[n] - b * block_keys;
+      if (place < 0) break;
+      if (place >= block_keys) continue;
+      const Index slot = context_ + n, at = slot % block_keys;
+      const CacheBlock<Storage> from = cache_->block(kv_head, slot / block_keys);
+      for (Index d = 0; d < shape.head_dim; ++d)
+        keys[Layout::key(place, d, shape.head_dim)] = from.keys[Layout::key(at, d, shape.head_dim)];
+      for (Index d = 0; d < shape.v_head_dim; ++d) values[Layout::value(place, d)] = from.values[Layout::value(at, d)];
+    }
+    return {keys, values};
+  }
+
+ private:
+  using Layout = BlockLayout<Storage>;
+  static void copy(Storage* to, const Storage* from, Index n) noexcept {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(Storage));
+  }
+
+  const Cache* cache_;
+  Index context_;
+  const Index* parents_;
+  const Index* depths_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,202 @@
+// Draft trees: every node has the bits of decoding its path token by token, whatever its siblings.
+#include <array>
+
+#include "fixture.hpp"
+
+namespace {
+
+using namespace fixture;
+
+/// Parents of a tree: chains, bushes, and long paths that cross blocks of 256 places.
+std::vector<Index> chain(Index nodes) {
+  std::vector<Index> parents;
+  for (Index i = 0; i < nodes; ++i) parents.push_back(i - 1);
+  return parents;
+}
+std::vector<Index> bush(Index nodes, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Index> parents;
+  for (Index i = 0; i < nodes; ++i) parents.push_back(random.below(i + 1) - 1);
+  return parents;
+}
+std::vector<Index> braid(Index nodes) {
+  std::vector<Index> parents;
+  for (Index i = 0; i < nodes; ++i) parents.push_back(i < 2 ? -1 : i - 2);
+  return parents;
+}
+std::vector<Index> path_of(const std::vector<Index>& parents, Index node) {
+  std::vector<Index> path;
+  for (; node >= 0; node = parents[at(node)]) path.insert(path.begin(), node);
+  return path;
+}
+
+template <class Case>
+class Tree : public ::testing::Test {
+ protected:
+  using T = typename Case::Element;
+  using C = ls::compute_t<T>;
+  using Layer = ls::Attention<T, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel>;
+  using Cache = typename Layer::Cache;
+  static constexpr Shape shape{.hidden = 12, .heads = 6, .kv_heads = 2, .head_dim = 6};
+
+  Layer layer = make_layer<Layer>(shape, rope<C>(shape.head_dim));
+
+  Cache context(Index length, Index room) const {
+    Cache cache = layer.make_cache(length + room);
+    const auto x = numbers<T>(length * shape.hidden, 5000 + static_cast<std::uint64_t>(length));
+    std::vector<T> y(x.size());
+    layer.forward(rows_of(x, 0, length, shape.hidden), cache, rows_of(y, 0, length, shape.hidden));
+    return cache;
+  }
+  static std::vector<T> drafts(Index nodes, std::uint64_t seed) {
+    return numbers<T>(nodes * shape.hidden, 6000 + seed);
+  }
+
+  /// What decoding the path of a node gives at its end, after what the cache holds.
+  std::vector<T> decoded(Cache cache, const std::vector<T>& x, const std::vector<Index>& path) const {
+    std::vector<T> y(at(shape.hidden));
+    for (const Index node : path)
+      layer.forward(rows_of(x, node, 1, shape.hidden), cache, rows_of(y, 0, 1, shape.hidden));
+    return y;
+  }
+};
+using Cases = Cross<List<ls::Tiled, ls::Specification>, List<float, Eigen::bfloat16>>;
+TYPED_TEST_SUITE(Tree, Cases, CaseName);
+
+TYPED_TEST(Tree, NodesHaveTheBitsOfDecodingTheirPaths) {
+  using Number = typename TestFixture::T;
+  const Index hidden = this->shape.hidden;
+  for (const Index length : {0, 1, 15, 16, 250, 255, 256, 1020, 1024})
+    for (const auto& parents : {chain(1), chain(9), bush(13, 1), bush(40, 2), braid(30)}) {
+      const Index nodes = static_cast<Index>(parents.size());
+      SCOPED_TRACE("context " + std::to_string(length) + ", " + std::to_string(nodes) + " nodes");
+      const auto before = this->context(length, nodes);
+      auto cache = before;
+      const auto x = this->drafts(nodes, 1);
+      std::vector<Number> y(x.size());
+      this->layer.forward_tree(rows_of(x, 0, nodes, hidden), parents, cache, rows_of(y, 0, nodes, hidden));
+      EXPECT_EQ(cache.length(), length + nodes);
+      for (Index node = 0; node < nodes; node += nodes > 20 ? 7 : 1)
+        EXPECT_TRUE(same_bits(this->decoded(before, x, path_of(parents, node)), part(y, node * hidden, hidden), hidden))
+            << "node " << node;
+    }
+}
+
+// More nodes than the layer takes at once, on paths that pass a whole block.
+TYPED_TEST(Tree, LongPathsCrossBlocksAndChunks) {
+  using Number = typename TestFixture::T;
+  const Index hidden = this->shape.hidden, nodes = 620, length = 200;
+  const auto parents = braid(nodes);
+  const auto before = this->context(length, nodes);
+  auto cache = before;
+  const auto x = this->drafts(nodes, 2);
+  std::vector<Number> y(x.size());
+  this->layer.forward_tree(rows_of(x, 0, nodes, hidden), parents, cache, rows_of(y, 0, nodes, hidden));
+  for (const Index node : {Index{111}, Index{112}, Index{255}, Index{300}, nodes - 1})
+    EXPECT_TRUE(same_bits(this->decoded(before, x, path_of(parents, node)), part(y, node * hidden, hidden), hidden))
+        << "node " << node;
+}
+
+TYPED_TEST(Tree, TreesOfSeveralSequencesShareACall) {
+  using Number = typename TestFixture::T;
+  const Index hidden = this->shape.hidden;
+  const std::vector<Index> contexts{300, 0, 17}, lengths{5, 12, 1};
+  std::vector<Index> parents;
+  std::vector<typename TestFixture::Cache> caches;
+  std::vector<std::vector<Index>> trees;
+  for (std::size_t b = 0; b < contexts.size(); ++b) {
+    trees.push_back(bush(lengths[b], 10 + b));
+    parents.insert(parents.end(), trees[b].begin(), trees[b].end());
+    caches.push_back(this->context(contexts[b], lengths[b]));
+  }
+  const auto before = caches;
+  const auto x = this->drafts(18, 3);
+  std::vector<Number> y(x.size());
+  this->layer.forward_tree(rows_of(x, 0, 18, hidden), parents, caches, rows_of(y, 0, 18, hidden), {.lengths = lengths});
+  Index first = 0;
+  for (std::size_t b = 0; b < contexts.size(); first += lengths[b], ++b)
+    for (Index node = 0; node < lengths[b]; ++node)
+      EXPECT_TRUE(
+          same_bits(this->decoded(before[b], part(x, first * hidden, lengths[b] * hidden), path_of(trees[b], node)),
+                    part(y, (first + node) * hidden, hidden), hidden))
+          << "sequence " << b << " node " << node;
+}
+
+// The rows of a chain are rows of a plain chunk, also in the results on request.
+TYPED_TEST(Tree, AChainHasTheResultsOfAChunk) {
+  using Number = typename TestFixture::T;
+  using Compute = typename TestFixture::C;
+  const Index hidden = this->shape.hidden, heads = this->shape.heads, length = 250, nodes = 12;
+  const auto x = this->drafts(nodes, 4);
+  std::vector<std::vector<Number>> y(2, std::vector<Number>(x.size()));
+  std::vector<std::vector<Compute>> lse(2, std::vector<Compute>(at(heads * nodes))),
+      weights(2, std::vector<Compute>(at(heads * nodes * (length + nodes))));
+  for (std::size_t run = 0; run < 2; ++run) {
+    auto cache = this->context(length, nodes);
+    const typename TestFixture::Layer::Options options{
+        .weights = ls::View<Compute, 4>::contiguous(weights[run].data(), {1, heads, nodes, length + nodes}),
+        .lse = ls::View<Compute, 3>::contiguous(lse[run].data(), {1, heads, nodes})};
+    const auto in = rows_of(x, 0, nodes, hidden);
+    if (run == 0)
+      this->layer.forward(in, cache, rows_of(y[run], 0, nodes, hidden), options);
+    else
+      this->layer.forward_tree(in, chain(nodes), cache, rows_of(y[run], 0, nodes, hidden), options);
+  }
+  EXPECT_TRUE(same_bits(y[0], y[1], hidden));
+  EXPECT_TRUE(same_bits(lse[0], lse[1], nodes));
+  EXPECT_TRUE(same_bits(weights[0], weights[1], length + nodes));
+}
+
+// Below the projections: the cache holds context and nodes already.
+TYPED_TEST(Tree, AttentionBelowTheProjectionsTakesTreesToo) {
+  using Number = typename TestFixture::C;
+  const ls::CacheShape cache_shape{2, 6, 6};
+  const Index length = 250, heads = 6, nodes = 20;
+  const auto parents = bush(nodes, 3);
+  const auto keys = numbers<Number>((length + nodes) * 12, 80), values = numbers<Number>((length + nodes) * 12, 81),
+             q = numbers<Number>(nodes * heads * 6, 82);
+  const auto tokens = [&](const std::vector<Number>& all, Index first, Index count) {
+    return ls::View<const Number, 3>::contiguous(all.data() + first * 12, {count, 2, 6});
+  };
+  const auto rows = [&](auto* data, Index first, Index count) {
+    return ls::View<std::remove_pointer_t<decltype(data)>, 3>::contiguous(data + first * heads * 6, {count, heads, 6});
+  };
+  using Kernel = typename TestFixture::Layer::Kernel;
+  ls::ContiguousCache<Number> cache(cache_shape, length + nodes);
+  cache.append(tokens(keys, 0, length + nodes), tokens(values, 0, length + nodes));
+  std::vector<Number> context(q.size()), alone(at(heads * 6));
+  ls::attend_tree<Kernel>(rows(q.data(), 0, nodes), parents, cache, rows(context.data(), 0, nodes));
+  for (Index node = 0; node < nodes; ++node) {
+    cache.truncate(0);
+    cache.append(tokens(keys, 0, length), tokens(values, 0, length));
+    for (const Index n : path_of(parents, node))
+      cache.append(tokens(keys, length + n, 1), tokens(values, length + n, 1));
+    ls::attend<Kernel>(rows(q.data(), node, 1), cache, rows(alone.data(), 0, 1));
+    EXPECT_TRUE(same_bits(alone, part(context, node * heads * 6, heads * 6), heads * 6)) << "node " << node;
+  }
+}
+
+using FloatLayer = ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>>;
+
+TEST(TreeErrors, ParentsMustStandBeforeTheirNodes) {
+  const Shape shape{.hidden = 12, .heads = 4, .kv_heads = 2, .head_dim = 6};
+  const auto layer = make_layer<FloatLayer>(shape, rope<float>(shape.head_dim));
+  std::vector<float> x(at(3 * shape.hidden)), y(x.size());
+  auto cache = layer.make_cache(8);
+  const auto in = rows_of(std::as_const(x), 0, 3, shape.hidden);
+  const auto out = rows_of(y, 0, 3, shape.hidden);
+  for (const std::vector<Index>& parents : {std::vector<Index>{-1, 0}, std::vector<Index>{-1, 1, 0},
+                                            std::vector<Index>{-2, -1, -1}, std::vector<Index>{0, -1, -1}}) {
+    const auto status = layer.check_tree(in, parents, cache, out);
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(std::string(status.message()).find("parents"), std::string::npos) << status.message();
+  }
+  EXPECT_TRUE(layer.check_tree(in, std::vector<Index>{-1, -1, 1}, cache, out).ok());
+  // Workspace as told is enough.
+  std::vector<std::byte> memory(at(layer.tree_workspace_bytes(1, 3, 3)));
+  ls::Workspace workspace(memory.data(), static_cast<Index>(memory.size()));
+  layer.forward_tree(in, std::vector<Index>{-1, -1, 1}, cache, out, {.workspace = &workspace});
+  EXPECT_EQ(cache.length(), 3);
+}
+
+}  // namespace
