@@ -116,8 +116,8 @@ TEST_P(VectorScope, ProjectionsLeaveCleanRegisters) {
   std::vector<float> y(static_cast<std::size_t>(2 * out));
   for (const Index rows : {1, 2}) {
     clear_upper_halves();
-    ls::project<float, float, float>(View<const float, 2>::contiguous(x.data(), {rows, in}), weights,
-                                     View<float, 2>::contiguous(y.data(), {rows, out}), OwnSerial{}, nullptr);
+    ls::project(View<const float, 2>::contiguous(x.data(), {rows, in}), weights,
+                View<float, 2>::contiguous(y.data(), {rows, out}), OwnSerial{});
     EXPECT_EQ(upper_halves_in_use(), 0U) << rows << " rows";
   }
 }
