@@ -1,6 +1,8 @@
 // Projections: weights packed once, and products whose rows have the same bits for one row and for many.
 #pragma once
 
+#include <type_traits>
+
 #include "lockstep/aligned.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/tasks.hpp"
