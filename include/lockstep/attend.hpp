@@ -1,6 +1,7 @@
 // Attention proper: queries against a cache to context, below the projections.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <optional>
 #include <span>
@@ -309,23 +310,57 @@ struct PlainKeyValues {
   Order order = Order::token_head_dim;
 };
 
-/// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a
-/// cache. Same bits.
-template <class... Policies, class Q, class S, class Out>
-void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
-            const AttendOptions<compute_t<S>, Policies...>& options = {}) {
-  const auto heads_first = [&plain](View<const S, 3> v) {
-    if (plain.order == Order::token_head_dim) {
+namespace detail {
+
+/// Plain keys and values, kv heads outermost. For the checks, a cache of which only the sizes are known.
+template <class S>
+struct HeadsFirst {
+  using Storage = S;
+  View<const S, 3> keys;    // [kv_heads, kv_len, head_dim]
+  View<const S, 3> values;  // [kv_heads, kv_len, v_head_dim]
+
+  explicit HeadsFirst(const PlainKeyValues<S>& plain) noexcept
+      : keys(turned(plain.keys, plain.order)), values(turned(plain.values, plain.order)) {}
+
+  CacheShape shape() const noexcept { return {keys.extent[0], keys.extent[2], values.extent[2]}; }
+  Index length() const noexcept { return keys.extent[1]; }
+  Status check() const noexcept {
+    if (Status s = check_shape("keys", keys, keys.extent); !s.ok()) return s;
+    if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
+    return ContiguousCache<S>::check_sizes(shape(), length());
+  }
+
+ private:
+  static View<const S, 3> turned(View<const S, 3> v, Order order) noexcept {
+    if (order == Order::token_head_dim) {
       std::swap(v.extent[0], v.extent[1]);
       std::swap(v.stride[0], v.stride[1]);
     }
     return v;
-  };
-  const View<const S, 3> keys = heads_first(plain.keys), values = heads_first(plain.values);
-  raise_unless_ok(detail::check_shape("keys", keys, keys.extent));
-  raise_unless_ok(detail::check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}));
-  ContiguousCache<S> cache({keys.extent[0], keys.extent[2], values.extent[2]}, keys.extent[1]);
-  cache.import(keys, values);
+  }
+};
+
+}  // namespace detail
+
+/// Whether attend() over plain key and value memory would take these arguments: ok, or the error that it would raise.
+/// Nothing is done.
+template <class... Policies, class Q, class S, class Out>
+Status check_attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
+                    const AttendOptions<compute_t<S>, Policies...>& options = {}) noexcept {
+  const std::array<detail::HeadsFirst<S>, 1> turned{detail::HeadsFirst<S>(plain)};
+  if (Status s = turned[0].check(); !s.ok()) return s;
+  return lockstep::check_attend<Policies...>(q, turned, context, options);
+}
+
+/// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a
+/// cache. Same bits. Errors: those of check_attend(), raised before anything is taken or written.
+template <class... Policies, class Q, class S, class Out>
+void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
+            const AttendOptions<compute_t<S>, Policies...>& options = {}) {
+  raise_unless_ok(lockstep::check_attend<Policies...>(q, plain, context, options));
+  const detail::HeadsFirst<S> turned(plain);
+  ContiguousCache<S> cache(turned.shape(), turned.length());
+  cache.import(turned.keys, turned.values);
   attend<Policies...>(q, cache, context, options);
 }
 

@@ -147,12 +147,21 @@ concept DropoutPattern =
 template <class W>
 concept WeightFormat = detail::OfKind<W, PolicyKind::weights> && Element<typename W::Storage>;
 
-/// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned.
+namespace detail {
+/// Stands for what run() is handed: a callable with state, hence no function pointer.
+struct TaskArchetype {
+  const void* state = nullptr;
+  void operator()(Index) const noexcept {}
+};
+}  // namespace detail
+
+/// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned. f is any
+/// callable that does not throw; it has state.
 /// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds
 /// from which on it pays.
 template <class E>
 concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> &&
-                   requires(const E& e, Index n, void (*f)(Index) noexcept) {
+                   requires(const E& e, Index n, detail::TaskArchetype& f) {
                      { e.concurrency() } noexcept -> std::same_as<Index>;
                      e.run(n, f);
                    };

@@ -10,6 +10,7 @@
 // expect: two caches given, at most one is allowed
 // expect: the weights' storage must be computed in the layer's compute type
 // expect: the executor does not offer what concept Executor asks
+// expect: the executor does not offer what concept Executor asks
 // Element types, storage and policies that lack something.
 #include <lockstep/lockstep.hpp>
 
@@ -52,6 +53,14 @@ struct WithoutConcurrency {
   }
 };
 
+struct RunsFunctionPointersOnly {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::executor;
+  ls::Index concurrency() const noexcept { return 1; }
+  void run(ls::Index n, void (*f)(ls::Index) noexcept) const {
+    for (ls::Index i = 0; i < n; ++i) f(i);
+  }
+};
+
 #if LOCKSTEP_BAD == 1
 using Layer = ls::Attention<int, 4, 2>;
 #elif LOCKSTEP_BAD == 2
@@ -72,6 +81,8 @@ using Layer = ls::Attention<Element, 4, 2, ls::ContiguousCache<>, ls::Contiguous
 using Layer = ls::Attention<Element, 4, 2, ls::WeightStorage<double>>;
 #elif LOCKSTEP_BAD == 12
 using Layer = ls::Attention<Element, 4, 2, WithoutConcurrency>;
+#elif LOCKSTEP_BAD == 13
+using Layer = ls::Attention<Element, 4, 2, RunsFunctionPointersOnly>;
 #else
 using Layer = ls::Attention<Element, 4, 2, Mask, Storage, Position, Logits, Executor>;
 #endif

@@ -173,11 +173,16 @@ TEST(AttendTakes, TrainingOnlyWithDropout) {
 
 // Plain memory: keys [5, 2, 6] and values [5, 2, 4].
 struct PlainScene {
-  View<const float, 3> q = View<const float, 3>::contiguous(q_memory.data(), {3, 4, 6});
-  View<float, 3> context = View<float, 3>::contiguous(context_memory.data(), {3, 4, 4});
+  View<const float, 4> q = View<const float, 4>::contiguous(q_memory.data(), {1, 3, 4, 6});
+  View<float, 4> context = View<float, 4>::contiguous(context_memory.data(), {1, 3, 4, 4});
   ls::PlainKeyValues<float> plain{View<const float, 3>::contiguous(k_memory.data(), {5, 2, 6}),
                                   View<const float, 3>::contiguous(v_memory.data(), {5, 2, 4})};
+  ls::AttendOptions<float> options;
+  std::array<std::byte, 100> workspace_memory{};
+  ls::Workspace workspace{workspace_memory.data(), 100};
   static inline std::array<float, 100> q_memory{}, context_memory{}, k_memory{}, v_memory{};
+  ls::Status check() const { return ls::check_attend(q, plain, context, options); }
+  void attend() { ls::attend(q, plain, context, options); }
 };
 
 struct PlainRow {
@@ -196,8 +201,12 @@ const PlainRow plain_rows[] = {
     {"KeysOfTheOtherOrder", {invalid, "heads", "4 query heads over 5", "multiples"}, [](PlainScene& s) { s.plain.order = ls::Order::head_token_dim; }},
     {"KeysOfAnotherHeadDim", {invalid, "q", "head_dim 6", "8"}, [](PlainScene& s) { s.plain.keys.extent[2] = 8; }},
     {"KeysWithoutHeads", {invalid, "shape", "kv_heads 0", "at least 1"}, [](PlainScene& s) { s.plain.keys.extent[1] = s.plain.values.extent[1] = 0; }},
+    {"TooManyKeys", {too_long, "capacity", "5 tokens of 2199023255552", "63 bits"}, [](PlainScene& s) { for (auto* v : {&s.plain.keys, &s.plain.values}) { v->extent[1] = Index{1} << 41; v->stride = {0, 0, 1}; } }},
     {"QueryNull", {invalid, "q", "null", "3, 4, 6]"}, [](PlainScene& s) { s.q.data = nullptr; }},
-    {"ContextOfAnotherDim", {invalid, "context", "3, 4, 6]", "3, 4, 4]"}, [](PlainScene& s) { s.context.extent[2] = 6; }},
+    {"QueryOfABatch", {invalid, "caches", "1", "2 sequences"}, [](PlainScene& s) { s.q.extent[0] = s.context.extent[0] = 2; }},
+    {"ContextOfAnotherDim", {invalid, "context", "3, 4, 6]", "3, 4, 4]"}, [](PlainScene& s) { s.context.extent[3] = 6; }},
+    {"LseOfAnotherShape", {invalid, "lse", "[1, 4, 2]", "[1, 4, 3]"}, [](PlainScene& s) { s.options.lse = View<float, 3>::contiguous(PlainScene::context_memory.data() + 60, {1, 4, 2}); }},
+    {"WorkspaceTooSmall", {too_long, "workspace", "100 bytes", "from "}, [](PlainScene& s) { s.options.workspace = &s.workspace; }},
 };
 // clang-format on
 
@@ -207,8 +216,11 @@ TEST_P(AttendOnPlainMemoryRefuses, BeforeAnythingIsWritten) {
   PlainScene scene;
   PlainScene::context_memory.fill(7);
   GetParam().change(scene);
-  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { ls::attend(scene.q, scene.plain, scene.context); }),
-                                 GetParam().refusal));
+  const ls::Status status = scene.check();
+  EXPECT_TRUE(errors::is_refusal({status.code(), status.message()}, GetParam().refusal));
+  const auto raised = errors::outcome_of([&] { scene.attend(); });
+  EXPECT_EQ(raised.code, status.code());
+  EXPECT_EQ(raised.message, status.message());
   for (const float number : PlainScene::context_memory) EXPECT_EQ(number, 7);
 }
 
@@ -216,7 +228,11 @@ INSTANTIATE_TEST_SUITE_P(Errors, AttendOnPlainMemoryRefuses, testing::ValuesIn(p
 
 TEST(AttendTakes, PlainMemory) {
   PlainScene scene;
-  EXPECT_EQ(errors::outcome_of([&] { ls::attend(scene.q, scene.plain, scene.context); }).message, "");
+  PlainScene::context_memory.fill(7);
+  EXPECT_STREQ(scene.check().message(), "");
+  for (const float number : PlainScene::context_memory) EXPECT_EQ(number, 7);
+  EXPECT_EQ(errors::outcome_of([&] { scene.attend(); }).message, "");
+  EXPECT_NE(PlainScene::context_memory[0], 7);
 }
 
 }  // namespace

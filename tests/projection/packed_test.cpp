@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -204,6 +205,55 @@ TEST(Project, OfNoRowsWritesNothing) {
   ls::project(View<const float, 2>(nullptr, {0, 7}, {7, 1}), product.packed, View<float, 2>(&guard, {0, 5}, {5, 1}),
               ls::Serial{}, static_cast<float*>(nullptr));
   EXPECT_EQ(guard, 3);
+}
+
+TEST(Project, TakesWhateverAViewCanBeMadeOf) {
+  const Product<float> product(3, 70, 261, true);
+  const std::vector<float> expected = product.of(product.x_view());
+  using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  const auto same = [&expected](const Rows& y) {
+    return std::memcmp(y.data(), expected.data(), expected.size() * sizeof(float)) == 0;
+  };
+  Rows x = Eigen::Map<const Rows>(product.x.data(), 3, 261), y = Rows::Zero(3, 70);
+  ls::project(x, product.packed, y, ls::Serial{});
+  EXPECT_TRUE(same(y)) << "matrices";
+
+  const Eigen::MatrixXf columns = x;  // its rows are strided: scratch is needed
+  y.setZero();
+  ls::project(columns, product.packed, Eigen::Map<Rows>(y.data(), 3, 70), ls::Serial{});
+  EXPECT_TRUE(same(y)) << "a matrix by columns and a map";
+
+  y.setZero();
+  ls::project(View<float, 2>(x), product.packed, View<float, 2>(y), ls::Serial{});
+  EXPECT_TRUE(same(y)) << "views of numbers that are not const";
+
+  std::vector<float> row(70);
+  ls::project(std::vector<float>(product.x.begin(), product.x.begin() + 261), product.packed, row, ls::Serial{});
+  EXPECT_EQ(std::memcmp(row.data(), expected.data(), row.size() * sizeof(float)), 0) << "one row";
+}
+
+TEST(Project, RefusesOtherShapesAndOverlapBeforeAnythingIsWritten) {
+  const Product<float> product(3, 5, 7, true);
+  const auto message = [&](const View<const float, 2>& x, View<float, 2> y) -> std::string {
+    try {
+      ls::project(x, product.packed, y, ls::Serial{});
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  std::vector<float> memory(40, 2.0F);
+  const auto y = View<float, 2>::contiguous(memory.data(), {3, 5});
+  EXPECT_EQ(message(View<const float, 2>::contiguous(product.x.data(), {3, 6}), y),
+            "lockstep: x: given [3, 6], allowed [3, 7]");
+  EXPECT_EQ(message(product.x_view(), View<float, 2>::contiguous(memory.data(), {2, 5})),
+            "lockstep: y: given [2, 5], allowed [3, 5]");
+  EXPECT_EQ(message(product.x_view(), View<float, 2>::contiguous(nullptr, {3, 5})),
+            "lockstep: y: given a null view, allowed [3, 5]");
+  EXPECT_EQ(message(View<const float, 2>::contiguous(memory.data() + 14, {3, 7}), y),
+            "lockstep: y: given memory that overlaps x, allowed memory of its own");
+  EXPECT_EQ(memory, std::vector<float>(40, 2.0F));
+  EXPECT_EQ(message(product.x_view(), y), "");
 }
 
 TEST(PackedWeights, StacksMatricesOfOneInput) {

@@ -116,7 +116,7 @@ class ContiguousCache {
     return {base + b * key_block_, base + blocks() * key_block_ + b * value_block_};
   }
 
- private:
+  /// Whether there can be a cache of these sizes: ok, or the constructor's error.
   static Status check_sizes(CacheShape shape, Index capacity) noexcept {
     if (shape.kv_heads < 1 || shape.head_dim < 1 || shape.v_head_dim < 1)
       return Status::invalid(
@@ -135,6 +135,7 @@ class ContiguousCache {
     return {};
   }
 
+ private:
   void swap(ContiguousCache& other) noexcept {
     std::swap(shape_, other.shape_);
     std::swap(capacity_, other.capacity_);

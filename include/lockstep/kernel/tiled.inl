@@ -488,6 +488,7 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
 template <class C, class Cache, class Rules>
 [[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                    const TiledScratch<C>& scratch) noexcept {
+  const VectorScope scope;
   const KeyRange seen = load_rows(call, rules, part, scratch);
   for (Index s = seen.first / split_keys; s * split_keys < seen.last; ++s) {
     run_split(call, rules, part, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
@@ -504,6 +505,7 @@ template <class C, class Cache, class Rules>
 template <class C, class Cache, class Rules>
 [[gnu::noinline]] void attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                     Index s, const TiledScratch<C>& scratch, SplitState<C>* state, C* sums) noexcept {
+  const VectorScope scope;
   const KeyRange seen = load_rows(call, rules, part, scratch);
   const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
   if (!keys.empty()) run_split(call, rules, part, keys, scratch);
@@ -520,6 +522,7 @@ template <class C, class Cache, class Rules>
 [[gnu::noinline]] void fold_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                  Index splits, const TiledScratch<C>& scratch, const SplitState<C>* state,
                                  const C* sums) noexcept {
+  const VectorScope scope;
   load_rows(call, rules, part, scratch);
   for (Index s = 0; s < splits; ++s)
     for (Index r = 0; r < part.rows; ++r)

@@ -1,6 +1,8 @@
 // The points where a rounding is fixed: a barrier against fusion and regrouping, and the one fused multiply-add.
 #pragma once
 
+#include <concepts>
+
 namespace lockstep {
 
 /// x itself, as a value the compiler can no longer see through: whatever produced it has been rounded once.
@@ -35,13 +37,12 @@ namespace lockstep {
 #endif
 }
 
-/// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
-/// (slow) function. Force-inlined, so that a kernel's target region decides.
-///
-/// Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation
-/// itself is exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at
-/// once and costs nothing.
-[[gnu::always_inline]] inline float fma(float a, float b, float c) noexcept {
+namespace detail {
+
+// Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation
+// itself is exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at
+// once and costs nothing.
+[[gnu::always_inline]] inline float fused(float a, float b, float c) noexcept {
 #if defined(__clang__)
 #pragma clang fp reassociate(off) contract(off)
   return static_cast<float>(static_cast<double>(__builtin_fmaf(a, b, c)));
@@ -49,15 +50,27 @@ namespace lockstep {
   return __builtin_fmaf(a, b, c);
 #endif
 }
-
-/// The same for double.
-[[gnu::always_inline]] inline double fma(double a, double b, double c) noexcept {
+[[gnu::always_inline]] inline double fused(double a, double b, double c) noexcept {
 #if defined(__clang__)
 #pragma clang fp reassociate(off) contract(off)
   return static_cast<double>(static_cast<long double>(__builtin_fma(a, b, c)));
 #else
   return __builtin_fma(a, b, c);
 #endif
+}
+
+/// What functions that share a name with one of <cmath> are templates over: where a program's using-directives show
+/// both, overload resolution prefers the library's, which is no template, to an ambiguity.
+template <class C>
+concept BinaryFloat = std::same_as<C, float> || std::same_as<C, double>;
+
+}  // namespace detail
+
+/// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
+/// (slow) function. Force-inlined, so that a kernel's target region decides.
+template <detail::BinaryFloat C>
+[[gnu::always_inline]] inline C fma(C a, C b, C c) noexcept {
+  return detail::fused(a, b, c);
 }
 
 /// numerator / divisor with a single rounding. Under -freciprocal-math several divisions by one value would become

@@ -62,9 +62,9 @@ template <class C>
 
 /// tanh(x) in explicit roundings, at most TanhConstants<float>::max_error_ulp from exact; odd bit for bit, +-1 at
 /// +-infinity, NaN stays NaN.
-[[gnu::always_inline]] inline float tanh(float x) noexcept { return detail::tanh<float>(x); }
-
-/// The same for double.
-[[gnu::always_inline]] inline double tanh(double x) noexcept { return detail::tanh<double>(x); }
+template <detail::BinaryFloat C>
+[[gnu::always_inline]] inline C tanh(C x) noexcept {
+  return detail::tanh<C>(x);
+}
 
 }  // namespace lockstep

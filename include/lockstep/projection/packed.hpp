@@ -1,6 +1,8 @@
 // Projections: weights packed once, and products whose rows have the same bits for one row and for many.
 #pragma once
 
+#include <type_traits>
+
 #include "lockstep/aligned.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/tasks.hpp"
@@ -159,6 +161,32 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
         return run(portable::project_row<C, S, decltype(write)>, portable::project_rows<C, S, decltype(write)>);
     }
   });
+}
+
+/// The same for rows x [rows, in] and y [rows, out] in anything that a view can be made of. `scratch` null: memory is
+/// taken and given back within the call, where any is needed. Errors, before anything is written: x or y of another
+/// shape, y in memory that overlaps x.
+template <class X, class S, class Y, class Run>
+void project(const X& x, const PackedWeights<S>& weights, Y&& y, const Run& executor, compute_t<S>* scratch = nullptr) {
+  using T = std::remove_cv_t<std::remove_pointer_t<decltype(detail::data_of(x))>>;
+  using Out = std::remove_pointer_t<decltype(detail::data_of(y))>;
+  static_assert(ViewableAs<const X&, const T, 2> && Element<T>,
+                "lockstep::project: x must be a matrix [rows, in] of float, double, Eigen::half or Eigen::bfloat16");
+  static_assert(ViewableAs<Y&, Out, 2> && Element<Out>,
+                "lockstep::project: y must be a writable matrix [rows, out] of float, double, Eigen::half or "
+                "Eigen::bfloat16");
+  const View<const T, 2> in(x);
+  const View<Out, 2> out(y);
+  raise_unless_ok(detail::check_shape("x", in, {in.extent[0], weights.in()}));
+  raise_unless_ok(detail::check_shape("y", out, {in.extent[0], weights.out()}));
+  if (detail::overlap(detail::bytes_of(in), detail::bytes_of(out)))
+    raise(Status::invalid("y", "given memory that overlaps x, allowed memory of its own"));
+  AlignedVector<compute_t<S>> own;
+  if (scratch == nullptr) {
+    own.resize(static_cast<std::size_t>(project_scratch<compute_t<S>>(in)));
+    scratch = own.data();
+  }
+  project<T, S, Out, Run>(in, weights, out, executor, scratch);
 }
 
 }  // namespace lockstep

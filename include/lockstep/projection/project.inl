@@ -66,6 +66,7 @@ inline void add_bias(const C* bias, C* y) noexcept {
 template <class C, class S, class Write>
 inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y,
                          const Write& write) noexcept {
+  const VectorScope scope;
   constexpr Index panel = PackedWeights<S>::panel,
                   chunk_bytes = projection_block * panel * static_cast<Index>(sizeof(S));
   const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
@@ -88,6 +89,7 @@ inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWei
 template <class C, class S, class Write>
 inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y,
                         const Write& write) noexcept {
+  const VectorScope scope;
   constexpr Index panel = PackedWeights<S>::panel;
   const Index in = weights.in(), chunks = in == 0 ? 1 : ceil_div(in, projection_block);
   for (Index chunk = 0; chunk < chunks; ++chunk) {

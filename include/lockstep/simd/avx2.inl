@@ -1,5 +1,9 @@
 // Vector operations in AVX2, FMA and F16C. See simd/portable.inl for what each means.
 
+struct VectorScope {
+  [[gnu::always_inline]] ~VectorScope() { _mm256_zeroupper(); }
+};
+
 template <class C>
 struct Simd;
 

@@ -1,5 +1,10 @@
 // Vector operations in AVX-512. See simd/portable.inl for what each means.
 
+struct VectorScope {
+  // It leaves zmm16 to zmm31 alone, which are out of the reach of SSE instructions.
+  [[gnu::always_inline]] ~VectorScope() { _mm256_zeroupper(); }
+};
+
 template <class C>
 struct Simd;
 

@@ -1,5 +1,9 @@
 // Vector operations in Advanced SIMD (NEON) of AArch64. See simd/portable.inl for what each means.
 
+struct VectorScope {
+  ~VectorScope() {}
+};
+
 template <class C>
 struct Simd;
 

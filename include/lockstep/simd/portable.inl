@@ -1,5 +1,13 @@
 // Vector operations in plain C++: what the other sets' operations mean, lane by lane.
 
+/// Stands first in each function by which a set's code is entered, and leaves the registers clean behind it. On x86 the
+/// upper halves are cleared: while they hold anything, the caller's SSE instructions run up to tens of times slower
+/// (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Mixing AVX code with SSE code"). g++ sees to that
+/// itself from -O2 on only, and not under -Os.
+struct VectorScope {
+  ~VectorScope() {}
+};
+
 template <class C>
 struct Simd {
   static constexpr Index width = lanes;        // a whole line, in loops that a compiler may vectorise
