@@ -461,11 +461,16 @@ class Attention {
       if (q_len > 0 && length + q_len > limit)
         return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
                                length + q_len - 1, limit - 1);
-      return {};
+    } else {
+      for (Index i = 0; i < q_len; ++i)
+        if (const Index p = options.positions(b, i); p < 0 || p >= limit)
+          return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, limit - 1);
     }
-    for (Index i = 0; i < q_len; ++i)
-      if (const Index p = options.positions(b, i); p < 0 || p >= limit)
-        return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, limit - 1);
+    if constexpr (requires { position_.check_position(Index{}); })
+      for (Index i = 0; i < q_len; ++i)
+        if (Status s = position_.check_position(options.positions.present() ? options.positions(b, i) : length + i);
+            !s.ok())
+          return s;
     return {};
   }
 
