@@ -454,7 +454,7 @@ class Attention {
     for (Index b = 0; b < sequences.count; ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
       if (!options.positions.present())
-        if (Status s = check_last_position(length, rows); !s.ok()) return s;
+        if (Status s = check_own_positions(length, rows); !s.ok()) return s;
       if (Status s = check_needed(call, b, length, rows, cached, later); !s.ok()) return s;
     }
     if (options.workspace != nullptr)
@@ -509,15 +509,24 @@ class Attention {
   Status check_given_positions(const Options& options) const noexcept {
     const auto& positions = options.positions;
     for (Index b = 0; positions.present() && b < positions.extent[0]; ++b)
-      for (Index i = 0; i < positions.extent[1]; ++i)
-        if (const Index p = positions(b, i); p < 0 || p >= position_.positions())
+      for (Index i = 0; i < positions.extent[1]; ++i) {
+        const Index p = positions(b, i);
+        if (p < 0 || p >= position_.positions())
           return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, position_.positions() - 1);
+        if (Status s = check_position(p); !s.ok()) return s;
+      }
     return {};
   }
-  Status check_last_position(Index length, Index rows) const noexcept {
+  Status check_own_positions(Index length, Index rows) const noexcept {
     if (rows > 0 && length + rows > position_.positions())
       return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
                              length + rows - 1, position_.positions() - 1);
+    for (Index i = 0; i < rows; ++i)
+      if (Status s = check_position(length + i); !s.ok()) return s;
+    return {};
+  }
+  Status check_position([[maybe_unused]] Index position) const noexcept {
+    if constexpr (requires { position_.check_position(position); }) return position_.check_position(position);
     return {};
   }
 

@@ -69,8 +69,12 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
 /// magnitude (1 for plain RoPE);
 ///   norms scale by it; the product of a rotated query and key depends on their distance alone.
 /// - `rotary_dim()`: how many leading numbers of a row it changes; `positions()`: positions 0 .. positions() - 1 are
-/// known. Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for
-/// compute type C.
+/// known.
+/// Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for compute
+/// type C; `check_position(position) -> Status`, asked by the layer before it rotates, where a position may be refused
+/// that lies within positions(); `identity() -> std::uint64_t`, equal for policies that rotate alike (0: not at all);
+/// `shift(rows, delta)` and `shift(row, delta)` with `check_shift(delta) -> Status`, which move rotated rows on by
+/// delta positions without scaling them.
 template <class P, class C>
 concept Position =
     detail::OfKind<P, PolicyKind::position> && std::copyable<P> && requires(const P& p, C* row, Index position) {

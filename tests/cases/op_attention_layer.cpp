@@ -7,6 +7,7 @@
 #include <lockstep/position/rope.hpp>
 
 #include "operations.hpp"
+#include "rope_scaling.hpp"
 #include "tensors.hpp"
 
 namespace cases {
@@ -192,8 +193,8 @@ template <class T>
 void run(const Case& test, Report& report) {
   const Facts facts(test);
   if (test.text("rope.type") == "none") return run_at_position<T, lockstep::NoPosition>(test, facts, report);
-  const lockstep::RopeTable<T> table(
-      lockstep::RopeConfig{.rotary_dim = facts.rotary_dim, .base = facts.base, .positions = facts.tokens});
+  const lockstep::RopeTable<T> table =
+      rope_table<T>(test, {.rotary_dim = facts.rotary_dim, .base = facts.base, .positions = facts.tokens});
   const std::string& style = test.text("rope.style");
   if (style == "half") return run_at_position<T, lockstep::Rope<lockstep::HalfSplit>>(test, facts, report, table);
   if (style == "interleaved")
@@ -205,8 +206,7 @@ std::string unsupported(const Case& test) {
   if (test.integer("left_window") >= 0) return "window";
   if (test.number("softcap") > 0) return "soft-cap";
   if (test.integer("causal") == 0) return "a layer without a causal mask";
-  if (const std::string& type = test.text("rope.type"); type != "none" && type != "default") return "rope type " + type;
-  return {};
+  return unsupported_rope(test);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // rope_apply and rope_freqs: rotary embedding by the library's position policy, with given tables and with its own.
 #include <algorithm>
-#include <cmath>
 
 #include <lockstep/position/rope.hpp>
 
 #include "operations.hpp"
+#include "rope_scaling.hpp"
 #include "tensors.hpp"
 
 namespace cases {
@@ -76,17 +76,14 @@ void run_freqs(const Case& test, Report& report) {
   if (given.shape.size() != 1) throw BadCase("positions: given " + to_text(given.shape) + ", allowed [tokens]");
   const std::vector<Index> positions = positions_in(given, Index{1} << 31);
   const Index tokens = static_cast<Index>(positions.size()), head_dim = test.integer("head_dim");
-  // Position 1 is where the frequencies are read off.
-  Index last = 1;
+  Index last = 0;
   for (const Index position : positions) last = std::max(last, position);
-  const lockstep::RopeTable<T> table(lockstep::RopeConfig{
-      .rotary_dim = test.integer("rope.dim"), .base = test.number("rope.base"), .positions = last + 1});
+  const lockstep::RopeTable<T> table = rope_table<T>(
+      test, {.rotary_dim = test.integer("rope.dim"), .base = test.number("rope.base"), .positions = last + 1});
   const auto pairs = at(table.rotary_dim() / 2);
 
   std::vector<T> frequencies, cos, sin;
-  for (std::size_t i = 0; i < pairs; ++i)
-    frequencies.push_back(
-        static_cast<T>(std::atan2(static_cast<double>(table.sin(1)[i]), static_cast<double>(table.cos(1)[i]))));
+  for (const double frequency : table.inverse_frequencies()) frequencies.push_back(static_cast<T>(frequency));
   for (const Index position : positions) {
     cos.insert(cos.end(), table.cos(position), table.cos(position) + pairs);
     sin.insert(sin.end(), table.sin(position), table.sin(position) + pairs);
@@ -96,7 +93,7 @@ void run_freqs(const Case& test, Report& report) {
             [&](Index, Index token) { return positions[at(token)]; });
 
   report.compare(test, "inv_freq", frequencies);
-  report.compare(test, "attention_factor", std::vector<T>{table.cos(0)[0]});
+  report.compare(test, "attention_factor", std::vector<T>{static_cast<T>(table.magnitude())});
   report.compare(test, "cos", cos);
   report.compare(test, "sin", sin);
   report.compare(test, "y", x);
@@ -104,14 +101,9 @@ void run_freqs(const Case& test, Report& report) {
 
 std::string no_limits(const Case&) { return {}; }
 
-std::string unsupported_type(const Case& test) {
-  const std::string& type = test.text("rope.type");
-  return type == "default" ? "" : "rope type " + type;
-}
-
 }  // namespace
 
 const Operation rope_apply{"rope_apply", no_limits, run_apply<float>, run_apply<double>};
-const Operation rope_freqs{"rope_freqs", unsupported_type, run_freqs<float>, run_freqs<double>};
+const Operation rope_freqs{"rope_freqs", unsupported_rope, run_freqs<float>, run_freqs<double>};
 
 }  // namespace cases

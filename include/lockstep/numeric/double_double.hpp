@@ -15,14 +15,14 @@ struct DoubleDouble {
 };
 
 /// a + b exactly, where |a| >= |b| or a = 0. Three operations.
-inline DoubleDouble fast_two_sum(double a, double b) noexcept {
+[[gnu::always_inline]] inline DoubleDouble fast_two_sum(double a, double b) noexcept {
   const double sum = rounded(a + b);
   const double b_in_sum = rounded(sum - a);
   return {sum, rounded(b - b_in_sum)};
 }
 
 /// a + b exactly. Six operations.
-inline DoubleDouble two_sum(double a, double b) noexcept {
+[[gnu::always_inline]] inline DoubleDouble two_sum(double a, double b) noexcept {
   const double sum = rounded(a + b);
   const double b_in_sum = rounded(sum - a);
   const double a_in_sum = rounded(sum - b_in_sum);
@@ -30,7 +30,7 @@ inline DoubleDouble two_sum(double a, double b) noexcept {
 }
 
 /// a b exactly (short of underflow).
-inline DoubleDouble two_product(double a, double b) noexcept {
+[[gnu::always_inline]] inline DoubleDouble two_product(double a, double b) noexcept {
   const double product = rounded(a * b);
   return {product, fma(a, b, -product)};
 }

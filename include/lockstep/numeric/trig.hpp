@@ -26,8 +26,8 @@ inline constexpr double max_sin_cos_error_ulp = 0.8;
 /// The angle is reduced by n pi/2 in three parts (Cody and Waite 1980, with fma): n times the first leaves an exact
 /// difference, as n has 31 bits and the difference no bit below 2^-53; the others are carried as a pair. Then minimax
 /// polynomials on |r| <= pi/4: sin r = r + r^3 S(r^2) (absolute error 4e-18), cos r = 1 - r^2/2 + r^4 C(r^2) (5e-20).
-/// NaN for infinity and NaN.
-inline SinCos sin_cos(double angle) noexcept {
+/// NaN for infinity and NaN. Force-inlined, so that the caller's target region decides how an fma is done.
+[[gnu::always_inline]] inline SinCos sin_cos(double angle) noexcept {
   constexpr double two_over_pi = 0x1.45f306dc9c883p-1;
   constexpr double half_pi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
   constexpr double integer_shift = 0x1.8p+52;  // adding it rounds to an integer, found in the low bits of the sum

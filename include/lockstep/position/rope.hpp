@@ -2,52 +2,19 @@
 #pragma once
 
 #include "lockstep/concepts.hpp"
-#include "lockstep/numeric/rounded.hpp"
 #include "lockstep/position/rope_table.hpp"
-#include "lockstep/simd/sets.hpp"
+#include "lockstep/position/rotate.hpp"
 
 namespace lockstep {
 
-/// Pairs (i, i + rotary_dim/2), as in GPT-NeoX and Hugging Face checkpoints.
-struct HalfSplit {
-  static constexpr bool adjacent = false;
-  static constexpr const char* name = "half-split rope";
-  static constexpr Index first(Index pair, Index) noexcept { return pair; }
-  static constexpr Index second(Index pair, Index rotary_dim) noexcept { return pair + rotary_dim / 2; }
-};
-
-/// Pairs (2i, 2i + 1), as in the paper, GPT-J and llama2.c checkpoints.
-struct Interleaved {
-  static constexpr bool adjacent = true;
-  static constexpr const char* name = "interleaved rope";
-  static constexpr Index first(Index pair, Index) noexcept { return 2 * pair; }
-  static constexpr Index second(Index pair, Index) noexcept { return 2 * pair + 1; }
-};
-
-namespace portable {
-#include "lockstep/position/rotate.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/position/rotate.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/position/rotate.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/position/rotate.inl"
-}
-#endif
+/// A shifted row is off by at most this many epsilons of the norm of each pair, beside what rounding the angle in
+/// double does (2^-53 of it).
+inline constexpr double max_shift_error_eps = 1.7;
 
 /// RoPE (Su et al. 2021, arXiv 2104.09864): a' = a cos t - b sin t, b' = a sin t + b cos t, t = position
-/// base^(-2i/rotary_dim), each with one fma on a rounded product. Numbers from rotary_dim on keep their bits (partial
-/// rotary). The value is a table; a layer without one builds the default table for its head_dim. `Rope<Style>` takes
-/// the layer's compute type.
+/// base^(-2i/rotary_dim), each with one fma on a rounded product. Numbers that belong to no rotated pair keep their
+/// bits (partial rotary). The value is a table; a layer without one builds the default table for its head_dim.
+/// `Rope<Style>` takes the layer's compute type.
 template <class Style = HalfSplit, class C = void>
 class Rope {
  public:
@@ -57,31 +24,28 @@ class Rope {
   Rope() noexcept = default;
   Rope(RopeTable<C> table) noexcept : table_(std::move(table)) {}
 
+  /// Errors: a table that is proportional to another head_dim.
   void prepare(Index head_dim) {
     if (table_.empty()) table_ = RopeTable<C>(RopeConfig{.rotary_dim = head_dim});
+    raise_unless_ok(detail::check_pair_dim(table_, head_dim));
   }
 
   void rotate(C* row, Index position) const noexcept {
-    const C* cos = table_.cos(position);
-    const C* sin = table_.sin(position);
-    const Index pairs = table_.rotary_dim() / 2;
-    switch (instruction_set()) {
-#if defined(__x86_64__)
-      case InstructionSet::avx512:
-        return avx512::rotate_row<Style>(row, cos, sin, pairs);
-      case InstructionSet::avx2:
-        return avx2::rotate_row<Style>(row, cos, sin, pairs);
-#elif defined(__aarch64__)
-      case InstructionSet::neon:
-        return neon::rotate_row<Style>(row, cos, sin, pairs);
-#endif
-      default:
-        return portable::rotate_row<Style>(row, cos, sin, pairs);
-    }
+    detail::rotate_pairs<Style>(row, 0, table_.rotary_dim() / 2, table_.pair_dim(), table_.cos(position),
+                                table_.sin(position));
   }
 
-  Index rotary_dim() const noexcept { return table_.rotary_dim(); }
+  /// Rotates rows that were rotated at any positions p on to p + delta (negative: back), without the magnitude, which
+  /// they have: rows [rows, head_dim], each without gaps. The angle delta times inverse frequency is formed in double,
+  /// its cosine and sine rounded once. Error: max_shift_error_eps. Precondition: check_shift(delta).
+  void shift(View<C, 2> rows, Index delta) const noexcept { detail::shift_rows<Style>(table_, rows, delta); }
+  void shift(C* row, Index delta) const noexcept { shift(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
+  Status check_shift(Index delta) const noexcept { return detail::check_shift(table_, delta); }
+
+  Index rotary_dim() const noexcept { return detail::rotated_width<Style>(table_); }
   Index positions() const noexcept { return table_.positions(); }
+  /// Equal for policies that rotate alike: style and the table's identity. 0 without a table.
+  std::uint64_t identity() const noexcept { return detail::identity_of<Style>(table_); }
   const RopeTable<C>& table() const noexcept { return table_; }
 
  private:

@@ -1,22 +1,44 @@
 // Cosines and sines of rotary positions: computed in double, rounded once, shared by all layers of a model.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "lockstep/numeric/power.hpp"
 #include "lockstep/numeric/trig.hpp"
+#include "lockstep/position/frequencies.hpp"
+#include "lockstep/position/identity.hpp"
+#include "lockstep/simd/instruction_set.hpp"
 #include "lockstep/views.hpp"
 
 namespace lockstep {
 
-struct RopeConfig {
-  Index rotary_dim =
-      0;  ///< numbers of a head row that are rotated; even. A layer that builds its own table takes head_dim for 0
-  double base = 10000;     ///< angle of pair i at position p: p base^(-2i/rotary_dim)
-  Index positions = 4096;  ///< positions 0 .. positions - 1 are in the table
-};
+namespace rope_portable {
+#include "lockstep/position/fill.inl"
+}
+#if defined(__x86_64__)
+#include "lockstep/simd/region_fma_begin.inl"
+namespace rope_fma {
+#include "lockstep/position/fill.inl"
+}
+#include "lockstep/simd/region_end.inl"
+#endif
+
+namespace detail {
+
+/// Without instructions for it every fma is a call, and a long table would take a second.
+template <class C>
+void fill_rope_rows(Index first, Index rows, const double* frequency, Index pairs, double magnitude, C* cos,
+                    C* sin) noexcept {
+#if defined(__x86_64__)
+  if (cpu_has_fma()) return rope_fma::fill_rows(first, rows, frequency, pairs, magnitude, cos, sin);
+#endif
+  rope_portable::fill_rows(first, rows, frequency, pairs, magnitude, cos, sin);
+}
+
+}  // namespace detail
 
 /// A handle to a table [positions, rotary_dim/2] of cosines and of sines in compute type C; copies share it.
 template <class C = float>
@@ -24,54 +46,86 @@ class RopeTable {
  public:
   RopeTable() noexcept = default;
 
-  /// Angles, cosines and sines in double, each rounded once. Errors: an odd rotary_dim or one below 2 or above 2^31, a
-  /// base that is not positive and finite, positions below 0.
-  explicit RopeTable(const RopeConfig& config) {
+  /// Plain RoPE. Errors: an odd rotary_dim or one below 2 or above 2^31, a base that is not positive and finite,
+  /// positions below 0, a proportional_to that is odd or below rotary_dim.
+  explicit RopeTable(const RopeConfig& config) : RopeTable(config, Unscaled{}) {}
+
+  /// With frequencies scaled for a longer context (LinearScaling, DynamicNtkScaling, YarnScaling, Llama3Scaling,
+  /// LongRopeScaling or one of your own). Angles, cosines and sines in double, times the magnitude, each rounded once.
+  /// Errors besides: those of scaling.check(); frequencies that are negative or not finite, or whose angles exceed
+  /// 2^31; proportional_to with a magnitude other than 1, which pairs that do not turn would lack.
+  template <FrequencyScaling S>
+  RopeTable(const RopeConfig& config, const S& scaling) {
     raise_unless_ok(check(config));
     const FloatEnvironment environment;
-    auto data = std::make_shared<Data>(config.rotary_dim, config.positions);
-    std::vector<double> frequency(static_cast<std::size_t>(data->pairs));
-    for (Index i = 0; i < data->pairs; ++i)
-      frequency[static_cast<std::size_t>(i)] =
-          power(config.base, -2 * static_cast<double>(i) / static_cast<double>(config.rotary_dim));
-    for (Index p = 0; p < data->positions; ++p)
-      for (Index i = 0; i < data->pairs; ++i) {
-        const SinCos angle = sin_cos(static_cast<double>(p) * frequency[static_cast<std::size_t>(i)]);
-        data->cos[static_cast<std::size_t>(p * data->pairs + i)] = static_cast<C>(angle.cos);
-        data->sin[static_cast<std::size_t>(p * data->pairs + i)] = static_cast<C>(angle.sin);
-      }
+    raise_unless_ok(scaling.check(config));
+    std::vector<double> frequencies(static_cast<std::size_t>(config.rotary_dim / 2));
+    detail::plain_frequencies(config, frequencies);
+    const double magnitude = scaling.apply(config, frequencies);
+    raise_unless_ok(check(config, frequencies, magnitude));
+
+    auto data = std::make_shared<Data>(config.rotary_dim / 2, config.pair_dim(), config.positions);
+    data->magnitude = magnitude;
+    data->identity = detail::identity_with(static_cast<std::uint64_t>(config.rotary_dim),
+                                           static_cast<std::uint64_t>(config.pair_dim()));
+    for (const double f : frequencies)
+      data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
+    data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
+    detail::fill_rope_rows(0, config.positions, frequencies.data(), data->pairs, magnitude, data->cos.get(),
+                           data->sin.get());
+    data->frequencies = std::move(frequencies);
     data_ = std::move(data);
   }
 
-  /// The caller's own cosines and sines, both [positions, rotary_dim/2]; copied.
+  /// The caller's own cosines and sines, both [positions, rotary_dim/2]; copied. A row may be a position, or a token
+  /// with angles of its own: then Options::positions of a forward says which row is whose.
   RopeTable(View<const C, 2> cos, View<const C, 2> sin) {
     raise_unless_ok(detail::check_shape("cos", cos, cos.extent));
     raise_unless_ok(detail::check_shape("sin", sin, cos.extent));
-    auto data = std::make_shared<Data>(2 * cos.extent[1], cos.extent[0]);
+    auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
+    data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 0);
     for (Index p = 0; p < data->positions; ++p)
       for (Index i = 0; i < data->pairs; ++i) {
         data->cos[static_cast<std::size_t>(p * data->pairs + i)] = cos(p, i);
         data->sin[static_cast<std::size_t>(p * data->pairs + i)] = sin(p, i);
+        for (const C number : {cos(p, i), sin(p, i)})
+          data->identity =
+              detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(static_cast<double>(number)));
       }
     data_ = std::move(data);
   }
 
   bool empty() const noexcept { return data_ == nullptr; }
+  /// How many numbers of a row are rotated, and the width that their pairs are formed in: rotary_dim, or head_dim for
+  /// proportional partial rotary.
   Index rotary_dim() const noexcept { return empty() ? 0 : 2 * data_->pairs; }
+  Index pair_dim() const noexcept { return empty() ? 0 : data_->pair_dim; }
   Index positions() const noexcept { return empty() ? 0 : data_->positions; }
-  /// The rotary_dim/2 cosines of a position.
-  const C* cos(Index position) const noexcept { return data_->cos.data() + position * data_->pairs; }
-  const C* sin(Index position) const noexcept { return data_->sin.data() + position * data_->pairs; }
+  /// The rotary_dim/2 cosines of a position, times the magnitude.
+  const C* cos(Index position) const noexcept { return data_->cos.get() + position * data_->pairs; }
+  const C* sin(Index position) const noexcept { return data_->sin.get() + position * data_->pairs; }
+  /// Angle per position of each pair, scaled; empty for the caller's own cosines and sines.
+  std::span<const double> inverse_frequencies() const noexcept {
+    return empty() ? std::span<const double>{} : std::span<const double>(data_->frequencies);
+  }
+  /// The factor on every cosine and sine; 1 for the caller's own, which are taken as they are.
+  double magnitude() const noexcept { return empty() ? 1 : data_->magnitude; }
+  /// Tells tables apart by rotary_dim, pairs, inverse frequencies and magnitude, not by the number of positions; the
+  /// caller's own by all their numbers. The same on every machine; 0 for an empty handle.
+  std::uint64_t identity() const noexcept { return empty() ? 0 : data_->identity; }
 
  private:
   struct Data {
-    Data(Index rotary_dim, Index positions_)
-        : pairs(rotary_dim / 2),
-          positions(positions_),
-          cos(static_cast<std::size_t>(pairs * positions)),
-          sin(static_cast<std::size_t>(pairs * positions)) {}
-    Index pairs, positions;
-    std::vector<C> cos, sin;
+    Data(Index pairs_, Index pair_dim_, Index positions_)
+        : pairs(pairs_), pair_dim(pair_dim_), positions(positions_), cos(numbers()), sin(numbers()) {}
+    std::unique_ptr<C[]> numbers() const {
+      return std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(pairs * positions));
+    }
+    Index pairs, pair_dim, positions;
+    std::unique_ptr<C[]> cos, sin;
+    std::vector<double> frequencies;
+    double magnitude = 1;
+    std::uint64_t identity = 0;
   };
 
   static Status check(const RopeConfig& config) noexcept {
@@ -81,10 +135,30 @@ class RopeTable {
       return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
     if (config.positions < 0 || config.positions > (Index{1} << 31))
       return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
+    if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > (Index{1} << 31))
+      return Status::invalid("proportional_to",
+                             "given %" PRId64 ", allowed 0 or even numbers from rotary_dim %" PRId64 " to 2^31",
+                             config.proportional_to, config.rotary_dim);
     // Below 1 a base raises frequencies above 1, at most to 1/base; sines are good up to angles of 2^31.
-    if (static_cast<double>(config.positions) / config.base > 0x1p31)
+    if (static_cast<double>(config.positions) / config.base > max_sin_cos_angle)
       return Status::invalid("base", "given %g with %" PRId64 " positions, allowed angles up to 2^31", config.base,
                              config.positions);
+    return {};
+  }
+
+  /// What came out of the scaling.
+  static Status check(const RopeConfig& config, std::span<const double> frequencies, double magnitude) noexcept {
+    for (const double f : frequencies)
+      if (!(f >= 0) || !(f * static_cast<double>(config.positions) <= max_sin_cos_angle))
+        return Status::invalid("scaling",
+                               "given an inverse frequency of %g with %" PRId64
+                               " positions, allowed numbers from 0 and angles up to 2^31",
+                               f, config.positions);
+    if (Status s = detail::check_magnitude(magnitude); !s.ok()) return s;
+    if (config.pair_dim() != config.rotary_dim && magnitude != 1)
+      return Status::invalid("proportional_to",
+                             "given with a magnitude of %g, allowed 1: pairs that do not turn would not grow",
+                             magnitude);
     return {};
   }
 

@@ -1,0 +1,102 @@
+// Multimodal rotary position embedding: a token stands at a time, a height and a width, each turning its own pairs.
+#pragma once
+
+#include <array>
+
+#include "lockstep/concepts.hpp"
+#include "lockstep/position/rope_table.hpp"
+#include "lockstep/position/rotate.hpp"
+
+namespace lockstep {
+
+/// M-RoPE (Qwen2-VL, Wang et al. 2024, arXiv 2409.12191): the rotary pairs are split into consecutive sections; the
+/// pairs of section s turn by the angle of the token's position on axis s (temporal, height, width) and keep the
+/// frequencies that they have in plain RoPE. A token of text has the same position on all axes, and the bits of Rope.
+///
+/// The `position` of a token is its row in `positions` [tokens, 3], which is borrowed: rows may be written until a
+/// forward reads them. A layer counts rows by the cache's length, or takes them from Options::positions, as for a batch
+/// whose sequences share one list.
+template <class Style = HalfSplit, class C = void>
+class MultimodalRope {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::position;
+  static constexpr const char* name = Style::adjacent ? "interleaved multimodal rope" : "half-split multimodal rope";
+  using Sections = std::array<Index, 3>;
+
+  /// `sections`: the number of pairs of each axis, together rotary_dim/2. Errors: an empty table, other sections,
+  /// positions that are not [tokens, 3].
+  MultimodalRope(RopeTable<C> table, const Sections& sections, View<const Index, 2> positions)
+      : table_(std::move(table)), sections_(sections), list_(positions) {
+    raise_unless_ok(check());
+  }
+
+  /// Errors: a table that is proportional to another head_dim.
+  void prepare(Index head_dim) { raise_unless_ok(detail::check_pair_dim(table_, head_dim)); }
+
+  void rotate(C* row, Index position) const noexcept {
+    Index first = 0;
+    for (std::size_t axis = 0; axis < sections_.size(); ++axis) {
+      const Index at = list_(position, static_cast<Index>(axis));
+      detail::rotate_pairs<Style>(row, first, sections_[axis], table_.pair_dim(), table_.cos(at) + first,
+                                  table_.sin(at) + first);
+      first += sections_[axis];
+    }
+  }
+
+  /// Whether the table knows what stands in a row of the list. A layer asks before it rotates.
+  Status check_position(Index position) const noexcept {
+    for (Index axis = 0; axis < list_.extent[1]; ++axis)
+      if (const Index at = list_(position, axis); at < 0 || at >= table_.positions())
+        return Status::invalid("positions",
+                               "given %" PRId64 " on axis %" PRId64 " of row %" PRId64 ", allowed 0 to %" PRId64, at,
+                               axis, position, table_.positions() - 1);
+    return {};
+  }
+
+  /// As Rope::shift, by the same delta on all axes.
+  void shift(View<C, 2> rows, Index delta) const noexcept { detail::shift_rows<Style>(table_, rows, delta); }
+  void shift(C* row, Index delta) const noexcept { shift(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
+  Status check_shift(Index delta) const noexcept { return detail::check_shift(table_, delta); }
+
+  Index rotary_dim() const noexcept { return detail::rotated_width<Style>(table_); }
+  /// Rows of the list.
+  Index positions() const noexcept { return list_.extent[0]; }
+  /// As Rope::identity, with the sections; what stands in the list does not count.
+  std::uint64_t identity() const noexcept {
+    std::uint64_t id = detail::identity_of<Style>(table_);
+    for (const Index pairs : sections_) id = detail::identity_with(id, static_cast<std::uint64_t>(pairs));
+    return id;
+  }
+  const RopeTable<C>& table() const noexcept { return table_; }
+  const Sections& sections() const noexcept { return sections_; }
+
+ private:
+  Status check() const noexcept {
+    const auto [time, height, width] = sections_;
+    const Index pairs = table_.rotary_dim() / 2;
+    if (table_.empty()) return Status::invalid("table", "given an empty one, allowed one with positions");
+    if (time < 0 || height < 0 || width < 0 || time > pairs || height > pairs || width > pairs ||
+        time + height + width != pairs)
+      return Status::invalid(
+          "sections", "given %" PRId64 ", %" PRId64 ", %" PRId64 " pairs, allowed rotary_dim/2 = %" PRId64 " together",
+          time, height, width, pairs);
+    return detail::check_shape("positions", list_, {list_.extent[0], 3});
+  }
+
+  RopeTable<C> table_;
+  Sections sections_;
+  View<const Index, 2> list_;
+};
+
+/// The name of the policy before a layer gives it its compute type.
+template <class Style>
+class MultimodalRope<Style, void> {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::position;
+  template <class C>
+  using rebind = MultimodalRope<Style, C>;
+};
+
+static_assert(Position<MultimodalRope<HalfSplit, float>, float>);
+
+}  // namespace lockstep
