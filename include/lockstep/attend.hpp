@@ -89,6 +89,8 @@ Status check_dropout(const D& dropout, Mode mode, std::span<const std::uint32_t>
 template <class C, class... Policies>
 struct AttendOptions {
   using Set = PolicySet<C, Policies...>;
+  static_assert(!Set::Norm::active,
+                "lockstep::attend: q and k are normalised before attend(); a q/k norm is for layers");
   /// Place of the first query. Default: kv_len - q_len of each sequence, so that the last query stands at the last key.
   std::optional<Index> offset{};
   /// Ragged batch: q [tokens, heads, head_dim] holds the queries of these many rows a sequence, one sequence after the
@@ -99,6 +101,8 @@ struct AttendOptions {
   View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
   typename Set::Mask mask{};
   typename Set::Logits logits{};
+  typename Set::Bias bias{};
+  typename Set::Sinks sinks{};
   typename Set::Sharing sharing{};
   typename Set::Dropout dropout{};
   Mode mode = Mode::inference;
@@ -162,6 +166,9 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
         !s.ok())
       return s;
   }
+  if (Status s = check_policy(options.logits); !s.ok()) return s;
+  if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
+  if (Status s = check_policy(options.sinks, heads); !s.ok()) return s;
   const KernelShape shape = kernel_shape(options, query, caches);
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
@@ -260,13 +267,22 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
              .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)],
              .places = tree ? places + first : nullptr};
   });
-  const AttentionRules<typename Options::Set::Mask, typename Options::Set::Logits, typename Options::Set::Sharing,
-                       typename Options::Set::Dropout>
-      rules{options.mask,    options.logits,   options.sharing,
-            options.dropout, shape.heads,      shape.kv_heads,
-            shape.head_dim,  shape.v_head_dim, options.mode == Mode::training};
-  Options::Set::Kernel::template attend<C, Seen>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
-                                                 options.executor, workspace);
+  using Set = typename Options::Set;
+  const AttentionRules<typename Set::Mask, typename Set::Logits, typename Set::Sharing, typename Set::Dropout,
+                       typename Set::Bias, typename Set::Sinks>
+      rules{options.mask,
+            options.logits,
+            options.sharing,
+            options.dropout,
+            options.bias,
+            options.sinks,
+            shape.heads,
+            shape.kv_heads,
+            shape.head_dim,
+            shape.v_head_dim,
+            options.mode == Mode::training};
+  Set::Kernel::template attend<C, Seen>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
+                                        options.executor, workspace);
 }
 
 }  // namespace detail

@@ -143,6 +143,9 @@ class Attention {
   using Mask = typename Set::Mask;
   using Sharing = typename Set::Sharing;
   using Logits = typename Set::Logits;
+  using Bias = typename Set::Bias;
+  using Sinks = typename Set::Sinks;
+  using Norm = typename Set::Norm;
   using Cache = typename Set::Cache;
   using Dropout = typename Set::Dropout;
   using Kernel = typename Set::Kernel;
@@ -181,6 +184,9 @@ class Attention {
         mask_(detail::pick_policy<Mask>(values...)),
         sharing_(detail::pick_policy<Sharing>(values...)),
         logits_(detail::pick_policy<Logits>(values...)),
+        bias_(detail::pick_policy<Bias>(values...)),
+        sinks_(detail::pick_policy<Sinks>(values...)),
+        norm_(detail::pick_policy<Norm>(values...)),
         dropout_(detail::pick_policy<Dropout>(values...)),
         executor_(detail::pick_policy<Executor>(values...)) {
     static_assert(
@@ -188,6 +194,7 @@ class Attention {
         "lockstep::Attention: every value after the weights must be the value of one of the layer's policies");
     raise_unless_ok(check_shapes(weights));
     if constexpr (requires { position_.prepare(Index{}); }) position_.prepare(shape_.head_dim);
+    if constexpr (requires { bias_.prepare(Index{}); }) bias_.prepare(shape_.heads);
     raise_unless_ok(check_policies());
     qkv_ = PackedWeights<WeightElement>(query_width() + key_width() + value_width(), shape_.hidden);
     qkv_.place(0, weights.query, weights.query_bias);
@@ -305,9 +312,11 @@ class Attention {
     if (layer.position_.rotary_dim() > 0)
       out << " (rotary_dim " << layer.position_.rotary_dim() << ", positions " << layer.position_.positions() << ")";
     return out << ", mask " << detail::name_of<Mask>() << ", heads " << detail::name_of<Sharing>() << ", logits "
-               << detail::name_of<Logits>() << ", cache " << detail::name_of<Cache>() << ", dropout "
-               << detail::name_of<Dropout>() << ", kernel " << detail::name_of<Kernel>() << ", executor "
-               << detail::name_of<Executor>() << "; " << layer.parameter_count() << " parameters";
+               << detail::name_of<Logits>() << ", bias " << detail::name_of<Bias>() << ", sinks "
+               << detail::name_of<Sinks>() << ", norm " << detail::name_of<Norm>() << ", cache "
+               << detail::name_of<Cache>() << ", dropout " << detail::name_of<Dropout>() << ", kernel "
+               << detail::name_of<Kernel>() << ", executor " << detail::name_of<Executor>() << "; "
+               << layer.parameter_count() << " parameters";
   }
 
  private:
@@ -339,7 +348,8 @@ class Attention {
   template <class V>
   static constexpr bool serves_a_policy =
       detail::stands_for<Position, V> || detail::stands_for<Mask, V> || detail::stands_for<Sharing, V> ||
-      detail::stands_for<Logits, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
+      detail::stands_for<Logits, V> || detail::stands_for<Bias, V> || detail::stands_for<Sinks, V> ||
+      detail::stands_for<Norm, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
 
   template <class X, class Y>
   static constexpr void check_types() noexcept {
@@ -411,6 +421,10 @@ class Attention {
     if (position_.rotary_dim() > shape_.head_dim)
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
                              position_.rotary_dim(), shape_.head_dim);
+    if (Status s = detail::check_policy(logits_); !s.ok()) return s;
+    if (Status s = detail::check_policy(bias_, shape_.heads); !s.ok()) return s;
+    if (Status s = detail::check_policy(sinks_, shape_.heads); !s.ok()) return s;
+    if (Status s = detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim); !s.ok()) return s;
     return detail::check_policy(dropout_);
   }
 
@@ -645,6 +659,17 @@ class Attention {
                         [&](Index b, Index row, Index rows, Index done) { f(tensor.at(b).part(0, row, rows), done); });
   }
 
+  /// Normalises and rotates the queries and keys of one token.
+  void rotate(Compute* row, Index position) const noexcept {
+    const auto normalise = [&]() noexcept {
+      norm_.query(row, shape_.heads, shape_.head_dim);
+      norm_.key(row + query_width(), shape_.kv_heads, shape_.head_dim);
+    };
+    if constexpr (Norm::active && Norm::before_rotation) normalise();
+    for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h) position_.rotate(row + h * shape_.head_dim, position);
+    if constexpr (Norm::active && !Norm::before_rotation) normalise();
+  }
+
   /// Returns the row after the chunk.
   template <class K, class Seen>
   detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
@@ -672,11 +697,7 @@ class Attention {
       }
     });
     detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8},
-                          [&](Index, Index i) noexcept {
-                            Compute* head = chunk.qkv + i * width;
-                            for (Index h = 0; h < shape_.heads + shape_.kv_heads; ++h)
-                              position_.rotate(head + h * shape_.head_dim, chunk.positions[i]);
-                          });
+                          [&](Index, Index i) noexcept { rotate(chunk.qkv + i * width, chunk.positions[i]); });
 
     Index pieces = 0;
     const auto end = sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
@@ -711,10 +732,17 @@ class Attention {
           .places = tree ? chunk.places + done : nullptr};
     });
 
-    const AttentionRules<Mask, Logits, Sharing, Dropout> rules{
-        mask_of(call),   logits_,           sharing_,
-        dropout_,        shape_.heads,      shape_.kv_heads,
-        shape_.head_dim, shape_.v_head_dim, call.options.mode == Mode::training};
+    const AttentionRules<Mask, Logits, Sharing, Dropout, Bias, Sinks> rules{mask_of(call),
+                                                                            logits_,
+                                                                            sharing_,
+                                                                            dropout_,
+                                                                            bias_,
+                                                                            sinks_,
+                                                                            shape_.heads,
+                                                                            shape_.kv_heads,
+                                                                            shape_.head_dim,
+                                                                            shape_.v_head_dim,
+                                                                            call.options.mode == Mode::training};
     const Index mark = workspace.mark();
     Kernel::template attend<Compute, Seen>(
         std::span<const AttentionCall<Compute, Seen>>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_,
@@ -736,6 +764,9 @@ class Attention {
   [[no_unique_address]] Mask mask_;
   [[no_unique_address]] Sharing sharing_;
   [[no_unique_address]] Logits logits_;
+  [[no_unique_address]] Bias bias_;
+  [[no_unique_address]] Sinks sinks_;
+  [[no_unique_address]] Norm norm_;
   [[no_unique_address]] Dropout dropout_;
   [[no_unique_address]] Executor executor_;
   PackedWeights<WeightElement> qkv_;

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// The kinds of policy. Every policy type says its own by a member `static constexpr PolicyKind policy_kind`.
-enum class PolicyKind { position, mask, heads, logits, cache, dropout, weights, kernel, executor };
+enum class PolicyKind { position, mask, heads, logits, bias, sinks, norm, cache, dropout, weights, kernel, executor };
 
 /// One row of attention: which query of which sequence, and where it stands.
 struct QueryRow {
@@ -54,7 +54,8 @@ concept OfKind = requires {
 /// - `visible(q, key)`: for one key of that range.
 /// - `keys_needed(q)`: how many keys must be present for the row to be final (place + 1 for causal, `all_keys` where
 ///   later keys are seen whatever their number). A cached forward that ends before them is refused.
-/// Optional: `check(sequences, q_len, kv_len) -> Status`, for masks that hold arrays.
+/// Optional: `check(sequences, q_len, kv_len) -> Status`, for masks that hold arrays; `add(s, q, key)` and `add(s, q,
+/// keys)`, in the two forms of a logit transform, for masks that also add a number to the logits they leave visible.
 template <class M>
 concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                requires(const M& m, QueryRow q, Index n, KeyRange keys) {
@@ -89,7 +90,7 @@ concept HeadSharing = detail::OfKind<H, PolicyKind::heads> && std::copyable<H> &
   { h.kv_head(n, n, n) } noexcept -> std::same_as<Index>;
 };
 
-/// What happens to a logit between the dot product and the mask.
+/// What happens to a logit between the dot product and the bias.
 /// - `scale(head_dim)`: the factor on the query, in double (rounded once to the compute type).
 /// - `apply(s, q, key)`: the transformed logit; `apply(s, q, keys)`: the same, in place, for the logits s[0 ..
 /// keys.size()) of a range of keys. Law: both forms agree bit for bit.
@@ -100,6 +101,40 @@ concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<
                            { l.apply(s, q, n) } noexcept -> std::same_as<C>;
                            { l.apply(block, q, keys) } noexcept;
                          };
+
+/// A number that is added to a logit after its transform and depends on the head and the two places alone.
+/// - `apply(s, q, key)`: the logit with its bias; `apply(s, q, keys)`: the same, in place, for the logits s[0 ..
+/// keys.size()) of a range of keys. Law: both forms agree bit for bit.
+/// Optional: `check(heads) -> Status`, for biases that hold numbers for each head; `prepare(heads)`, called once by the
+/// layer before it checks; `rebind<C>`, the same policy for compute type C.
+template <class B, class C>
+concept LogitBias = detail::OfKind<B, PolicyKind::bias> && std::copyable<B> &&
+                    requires(const B& b, C s, C* block, QueryRow q, Index n, KeyRange keys) {
+                      { b.apply(s, q, n) } noexcept -> std::same_as<C>;
+                      { b.apply(block, q, keys) } noexcept;
+                    };
+
+/// A logit for each query head that takes part in the softmax like one more key with a value of zeros.
+/// - `active`: whether there are any; `logit(head)`: it, finite or -inf, which is none.
+/// Optional: `check(heads) -> Status`; `rebind<C>`.
+template <class S, class C>
+concept SinkLogits = detail::OfKind<S, PolicyKind::sinks> && std::copyable<S> && requires(const S& s, Index head) {
+  { S::active } -> std::convertible_to<bool>;
+  { s.logit(head) } noexcept -> std::convertible_to<C>;
+};
+
+/// Normalises projected queries and keys, in place.
+/// - `active`: whether it does anything; `before_rotation`: whether it comes before the rotation or after it.
+/// - `query(rows, heads, head_dim)`, `key(rows, heads, head_dim)`: the head rows of one token, without gaps.
+/// Optional: `check(heads, kv_heads, head_dim) -> Status`; `rebind<C>`.
+template <class N, class C>
+concept QueryKeyNorm =
+    detail::OfKind<N, PolicyKind::norm> && std::copyable<N> && requires(const N& norm, C* rows, Index n) {
+      { N::active } -> std::convertible_to<bool>;
+      { N::before_rotation } -> std::convertible_to<bool>;
+      { norm.query(rows, n, n) } noexcept;
+      { norm.key(rows, n, n) } noexcept;
+    };
 
 /// Numbers of one kv head's cache.
 struct CacheShape {

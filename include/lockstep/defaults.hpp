@@ -2,6 +2,7 @@
 // attend().
 #pragma once
 
+#include "lockstep/bias/none.hpp"
 #include "lockstep/cache/contiguous.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/dropout/dropout.hpp"
@@ -11,8 +12,10 @@
 #include "lockstep/logit/scaled.hpp"
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/compose.hpp"
+#include "lockstep/norm/none.hpp"
 #include "lockstep/position/none.hpp"
 #include "lockstep/projection/packed.hpp"
+#include "lockstep/sinks/none.hpp"
 
 namespace lockstep {
 
@@ -70,6 +73,9 @@ struct PolicySet {
                 "lockstep: two masks given, at most one is allowed; combine them with And<A, B>");
   static_assert(at_most_one<PolicyKind::heads>, "lockstep: two head-sharing policies given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::logits>, "lockstep: two logit transforms given, at most one is allowed");
+  static_assert(at_most_one<PolicyKind::bias>, "lockstep: two logit biases given, at most one is allowed");
+  static_assert(at_most_one<PolicyKind::sinks>, "lockstep: two kinds of sinks given, at most one is allowed");
+  static_assert(at_most_one<PolicyKind::norm>, "lockstep: two q/k norms given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::cache>, "lockstep: two caches given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::dropout>, "lockstep: two dropout policies given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::weights>, "lockstep: two weight formats given, at most one is allowed");
@@ -81,6 +87,9 @@ struct PolicySet {
   using Mask = Select<PolicyKind::mask, Causal>;
   using Sharing = Select<PolicyKind::heads, Grouped>;
   using Logits = Select<PolicyKind::logits, Scaled>;
+  using Bias = typename detail::Rebind<Select<PolicyKind::bias, NoBias>, Compute>::type;
+  using Sinks = typename detail::Rebind<Select<PolicyKind::sinks, NoSinks>, Compute>::type;
+  using Norm = typename detail::Rebind<Select<PolicyKind::norm, NoNorm>, Compute>::type;
   using Cache = typename detail::Rebind<Select<PolicyKind::cache, ContiguousCache<>>, T>::type;
   using Dropout = Select<PolicyKind::dropout, NoDropout>;
   using Weights = typename detail::Rebind<Select<PolicyKind::weights, WeightStorage<>>, T>::type;
@@ -93,6 +102,9 @@ struct PolicySet {
   static_assert(HeadSharing<Sharing>, "lockstep: the head-sharing policy does not offer what concept HeadSharing asks");
   static_assert(LogitTransform<Logits, Compute>,
                 "lockstep: the logit transform does not offer what concept LogitTransform asks");
+  static_assert(LogitBias<Bias, Compute>, "lockstep: the bias does not offer what concept LogitBias asks");
+  static_assert(SinkLogits<Sinks, Compute>, "lockstep: the sinks do not offer what concept SinkLogits asks");
+  static_assert(QueryKeyNorm<Norm, Compute>, "lockstep: the q/k norm does not offer what concept QueryKeyNorm asks");
   static_assert(KeyValueCache<Cache>, "lockstep: the cache does not offer what concept KeyValueCache asks");
   static_assert(std::same_as<compute_t<typename Cache::Storage>, Compute>,
                 "lockstep: the cache's storage must be computed in the layer's compute type: double for double, float, "
@@ -137,12 +149,13 @@ Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept
   return {};
 }
 
-template <class P>
-Status check_policy(const P& policy) noexcept {
+/// What a policy says of itself, given the numbers that its kind of check takes.
+template <class P, class... Numbers>
+Status check_policy(const P& policy, Numbers... numbers) noexcept {
   if constexpr (requires {
-                  { policy.check() } noexcept -> std::same_as<Status>;
+                  { policy.check(numbers...) } noexcept -> std::same_as<Status>;
                 })
-    return policy.check();
+    return policy.check(numbers...);
   else
     return {};
 }

@@ -9,6 +9,7 @@
 #include "lockstep/heads/repeated.hpp"
 #include "lockstep/kernel/materialized.hpp"
 #include "lockstep/kernel/specification.hpp"
+#include "lockstep/logit/soft_cap.hpp"
 #include "lockstep/mask/key_padding.hpp"
 #include "lockstep/mask/none.hpp"
 #include "lockstep/mask/offset_causal.hpp"

@@ -1,8 +1,10 @@
 // Every logit transform keeps the laws, and one that breaks a law is found.
 #include <gtest/gtest.h>
 
+#include "attend/contract_kernels.hpp"
 #include "conformance/logit.hpp"
 #include "lockstep/logit/scaled.hpp"
+#include "lockstep/logit/soft_cap.hpp"
 #include "lockstep/numeric/rounded.hpp"
 
 namespace ls = lockstep;
@@ -18,6 +20,13 @@ struct ScaledSubject {
   using Compute = C;
   static constexpr const char* name = std::same_as<C, float> ? "ScaledFloat" : "ScaledDouble";
   ls::Scaled make() const { return {}; }
+};
+
+template <class C>
+struct SoftCapSubject {
+  using Compute = C;
+  static constexpr const char* name = std::same_as<C, float> ? "SoftCapFloat" : "SoftCapDouble";
+  ls::SoftCap make() const { return {.cap = 30}; }
 };
 
 // A user's transform: a bias by distance, with one slope a head.
@@ -37,7 +46,8 @@ struct SlopesSubject {
   Slopes make() const { return {}; }
 };
 
-using Subjects = testing::Types<ScaledSubject<float>, ScaledSubject<double>, SlopesSubject>;
+using Subjects = testing::Types<ScaledSubject<float>, ScaledSubject<double>, SoftCapSubject<float>,
+                                SoftCapSubject<double>, SlopesSubject>;
 
 struct OneKeyOff : Slopes {
   using Slopes::apply;
@@ -66,6 +76,13 @@ struct NoScale : Slopes {
 }  // namespace
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Library, LogitLaws, Subjects, SubjectName);
+
+TEST(LogitConformance, HoldsOnEveryInstructionSet) {
+  fixture::for_each_instruction_set([] {
+    EXPECT_EQ(conformance::logit_laws(SoftCapSubject<float>{}), "");
+    EXPECT_EQ(conformance::logit_laws(SoftCapSubject<double>{}), "");
+  });
+}
 
 TEST(LogitConformance, FindsEachBrokenLaw) {
   EXPECT_EQ(conformance::logit_laws(SlopesSubject{}), "");

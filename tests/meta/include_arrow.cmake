@@ -16,7 +16,10 @@ set(rows
     "mask       | mask/.*                                         | concepts views numeric contract"
     "position   | position/.*                                     | concepts ground simd views numeric contract"
     "heads      | heads/.*                                        | concepts ground views numeric contract"
-    "logit      | logit/.*                                        | concepts views numeric contract"
+    "logit      | logit/.*                                        | concepts simd views numeric contract"
+    "bias       | bias/.*                                         | concepts ground simd views numeric contract"
+    "sinks      | sinks/.*                                        | concepts views numeric contract"
+    "norm       | norm/.*                                         | concepts ground simd views numeric contract"
     "cache      | cache/.*                                        | concepts ground views numeric contract"
     "projection | projection/.*                                   | concepts ground simd views numeric contract"
     "executor   | executor/.*                                     | concepts ground views numeric contract"
@@ -29,7 +32,7 @@ set(rows
     "contract   | contract[.]hpp                                  | version"
     "version    | version[.]hpp                                   | "
 )
-set(policy mask position heads logit cache projection executor dropout)
+set(policy mask position heads logit bias sinks norm cache projection executor dropout)
 
 set(layers "")
 foreach(row IN LISTS rows)

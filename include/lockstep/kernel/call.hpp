@@ -63,12 +63,15 @@ Index own_bytes([[maybe_unused]] std::span<const AttentionCall<C, Cache>> calls)
 }
 
 /// The policies that decide a row's result, and the numbers they need.
-template <class MaskPolicy, class LogitPolicy, class SharingPolicy, class DropoutPolicy>
+template <class MaskPolicy, class LogitPolicy, class SharingPolicy, class DropoutPolicy, class BiasPolicy,
+          class SinkPolicy>
 struct AttentionRules {
   const MaskPolicy& mask;
   const LogitPolicy& logits;
   const SharingPolicy& sharing;
   const DropoutPolicy& dropout;
+  const BiasPolicy& bias;
+  const SinkPolicy& sinks;
   Index heads = 0;
   Index kv_heads = 0;
   Index head_dim = 0;
@@ -77,8 +80,24 @@ struct AttentionRules {
 
   using Dropout = DropoutPolicy;
   using Sharing = SharingPolicy;
+  using Sinks = SinkPolicy;
   /// The keys that a row may see, clamped to those that are present.
   KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection(mask.range(q, kv_len), {0, kv_len}); }
+
+  /// A scaled logit on its way to the softmax: transform, bias, what the mask adds.
+  template <class C>
+  [[gnu::always_inline]] C transform(C s, QueryRow q, Index key) const noexcept {
+    s = bias.apply(logits.apply(s, q, key), q, key);
+    if constexpr (requires { mask.add(s, q, key); }) s = mask.add(s, q, key);
+    return s;
+  }
+  /// The same, in place, for a range of keys.
+  template <class C>
+  [[gnu::always_inline]] void transform(C* s, QueryRow q, KeyRange keys) const noexcept {
+    logits.apply(s, q, keys);
+    bias.apply(s, q, keys);
+    if constexpr (requires { mask.add(s, q, keys); }) mask.add(s, q, keys);
+  }
 };
 
 /// What the rows of a call cost: half the keys where rows are many, as causal masks have it, all of them for one.

@@ -36,6 +36,10 @@ struct Simd<float> {
                             _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept {
+    const Reg bit = _mm256_set1_ps(-0.0F);
+    return _mm256_or_ps(_mm256_andnot_ps(bit, x), _mm256_and_ps(bit, sign));
+  }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+x"(x));
@@ -102,6 +106,10 @@ struct Simd<double> {
                             _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm256_and_pd(x, _mm256_cmp_pd(x, x, _CMP_UNORD_Q)); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept {
+    const Reg bit = _mm256_set1_pd(-0.0);
+    return _mm256_or_pd(_mm256_andnot_pd(bit, x), _mm256_and_pd(bit, sign));
+  }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+x"(x));

@@ -41,6 +41,11 @@ struct Simd<float> {
                                 _mm512_set1_ps(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept {
+    constexpr int choose = 0xCA;  // a ? b : c, bit by bit
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_set1_epi32(INT32_MIN), _mm512_castps_si512(sign),
+                                                         _mm512_castps_si512(x), choose));
+  }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+v"(x));
@@ -104,6 +109,11 @@ struct Simd<double> {
                                 _mm512_set1_pd(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q), x); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept {
+    constexpr int choose = 0xCA;  // as for float
+    return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(_mm512_set1_epi64(INT64_MIN), _mm512_castpd_si512(sign),
+                                                         _mm512_castpd_si512(x), choose));
+  }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+v"(x));

@@ -35,6 +35,7 @@ struct Simd<float> {
     return vbslq_f32(vceqq_f32(x, x), x, vdupq_n_f32(lockstep::canonical(std::numeric_limits<float>::quiet_NaN())));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f32(vceqq_f32(x, x), zero(), x); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept { return vbslq_f32(vdupq_n_u32(0x80000000u), sign, x); }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+w"(x));
@@ -87,6 +88,7 @@ struct Simd<double> {
     return vbslq_f64(vceqq_f64(x, x), x, vdupq_n_f64(lockstep::canonical(std::numeric_limits<double>::quiet_NaN())));
   }
   static Reg zero_unless_nan(Reg x) noexcept { return vbslq_f64(vceqq_f64(x, x), zero(), x); }
+  static Reg with_sign_of(Reg x, Reg sign) noexcept { return vbslq_f64(vdupq_n_u64(std::uint64_t{1} << 63), sign, x); }
   template <class R>
   static R opaque(R x) noexcept {
     asm("" : "+w"(x));

@@ -79,6 +79,14 @@ struct Simd {
   static Reg zero_unless_nan(Reg x) noexcept {
     return each([&](Index i) { return x.lane[i] == x.lane[i] ? C(0) : x.lane[i]; });
   }
+  /// |x| with the sign of another number.
+  static Reg with_sign_of(Reg x, Reg sign) noexcept {
+    using Bits = typename ExpConstants<C>::Bits;
+    constexpr Bits bit = Bits{1} << (sizeof(C) * 8 - 1);
+    return each([&](Index i) {
+      return std::bit_cast<C>((std::bit_cast<Bits>(x.lane[i]) & ~bit) | (std::bit_cast<Bits>(sign.lane[i]) & bit));
+    });
+  }
   /// Hides from the compiler how x came about.
   static Reg opaque(Reg x) noexcept { return x; }
   /// The largest lane; none is NaN.
