@@ -144,7 +144,7 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   const KernelShape shape = kernel_shape(options, query, caches);
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
-  if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
+  if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len, heads); !s.ok()) return s;
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})

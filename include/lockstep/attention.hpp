@@ -374,6 +374,7 @@ class Attention {
     if (position_.rotary_dim() > shape_.head_dim)
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
                              position_.rotary_dim(), shape_.head_dim);
+    if (Status s = detail::check_policy(mask_); !s.ok()) return s;
     return detail::check_policy(dropout_);
   }
 
@@ -411,7 +412,7 @@ class Attention {
       if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
         return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
     if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, batch); !s.ok()) return s;
-    if (Status s = detail::check_mask(mask_of(call), batch, q_len, kv_len); !s.ok()) return s;
+    if (Status s = detail::check_mask(mask_of(call), batch, q_len, kv_len, shape_.heads); !s.ok()) return s;
     bool later = false;
     for (Index b = 0; b < batch; ++b) {
       const Index length = length_of(caches, b);
@@ -487,7 +488,7 @@ class Attention {
 
   // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
   static bool bounded_rows(const Mask& mask) noexcept {
-    if constexpr (requires { mask.check(Index{}, Index{}, Index{}); })
+    if constexpr (detail::holds_arrays<Mask>)
       return false;
     else
       return mask.keys_needed(QueryRow{}) <= 1;
