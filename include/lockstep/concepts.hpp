@@ -83,9 +83,10 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                };
 
 /// A mask that also adds to the logits, after their transform and before hidden keys are left out: fl(s + b).
-/// - `add(s, q, key)`: the logit with the addend; `add(s, q, keys)`: the same, in place, for the logits s[0 ..
-/// keys.size()) of a range of keys within range(q). Laws: both forms agree bit for bit; an addend of 0 has the bits of
-/// none.
+/// - `add(s, q, key)`: the logit with the addend, for any key that is present: what it gives for one outside of
+/// range(q)
+///   is not looked at. `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within
+///   range(q). Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
 template <class M, class C>
 concept AddingMask = Mask<M> && requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
   { m.add(s, q, n) } noexcept -> std::same_as<C>;

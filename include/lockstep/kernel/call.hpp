@@ -41,6 +41,20 @@ struct AttentionRules {
   using Sharing = SharingPolicy;
   /// The keys that a row may see, clamped to those that are present.
   KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection(mask.range(q, kv_len), {0, kv_len}); }
+
+  /// A scaled logit on its way to the softmax: transform, then what the mask adds.
+  template <class C>
+  [[gnu::always_inline]] C transform(C s, QueryRow q, Index key) const noexcept {
+    s = logits.apply(s, q, key);
+    if constexpr (requires { mask.add(s, q, key); }) s = mask.add(s, q, key);
+    return s;
+  }
+  /// The same, in place, for a range of keys.
+  template <class C>
+  [[gnu::always_inline]] void transform(C* s, QueryRow q, KeyRange keys) const noexcept {
+    logits.apply(s, q, keys);
+    if constexpr (requires { mask.add(s, q, keys); }) mask.add(s, q, keys);
+  }
 };
 
 /// What the rows of a call cost: half the keys where rows are many, as causal masks have it, all of them for one.

@@ -28,7 +28,7 @@ inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules,
       for (Index d = 0; d < rules.head_dim; ++d)
         for (Index lane = 0; lane < lanes; ++lane) s[lane] = fma(m.query[d], m.tile[d * lanes + lane], s[lane]);
       for (Index lane = 0; lane < keys; ++lane)
-        m.score[i * call.kv_len + first + lane] = rules.logits.apply(s[lane], call.row(i, head), first + lane);
+        m.score[i * call.kv_len + first + lane] = rules.transform(s[lane], call.row(i, head), first + lane);
     }
   }
 }

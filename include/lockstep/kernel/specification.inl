@@ -27,7 +27,7 @@ inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules
     for (Index lane = 0; lane < lanes; ++lane) logit[tile + lane] = s[lane];
   }
   for (Index j = keys.first; j < keys.last; ++j)
-    logit[j - b * block_keys] = rules.logits.apply(logit[j - b * block_keys], q, j);
+    logit[j - b * block_keys] = rules.transform(logit[j - b * block_keys], q, j);
 }
 
 /// Which keys of [first, last) the row sees, into seen[place - 256 b]; whether there is one.

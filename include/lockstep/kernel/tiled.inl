@@ -224,7 +224,7 @@ inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q,
                          Visibility visibility, C* score, std::uint16_t* listed) noexcept {
   constexpr C hidden = -std::numeric_limits<C>::infinity();
   const Index base = b * block_keys;
-  rules.logits.apply(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
+  rules.transform(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
   for (Index k = in_block.first / lanes * lanes; k < in_block.first; ++k) score[k] = hidden;
   for (Index k = in_block.last; k % lanes != 0; ++k) score[k] = hidden;
   in_block.takes_part = true;
@@ -446,7 +446,7 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0, call.cache->block(part.kv_head, b).keys,
                                  rules.head_dim, (keys.first - base) / lanes, ceil_div(keys.last - base, lanes),
                                  scratch.score, {});
-      rules.logits.apply(scratch.score + (keys.first - base), row.q, keys);
+      rules.transform(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;
         if (rules.training && !pattern.kept(row.q.head, row.q.place, j)) continue;
