@@ -173,7 +173,7 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
     return s;
-  if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len); !s.ok()) return s;
+  if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len, heads); !s.ok()) return s;
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})

@@ -425,6 +425,7 @@ class Attention {
     if (Status s = detail::check_policy(bias_, shape_.heads); !s.ok()) return s;
     if (Status s = detail::check_policy(sinks_, shape_.heads); !s.ok()) return s;
     if (Status s = detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim); !s.ok()) return s;
+    if (Status s = detail::check_policy(mask_); !s.ok()) return s;
     return detail::check_policy(dropout_);
   }
 
@@ -460,7 +461,9 @@ class Attention {
         return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
     if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count); !s.ok())
       return s;
-    if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len); !s.ok()) return s;
+    if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads);
+        !s.ok())
+      return s;
     if (Status s = check_given_positions(options); !s.ok()) return s;
     if (call.tree.given)
       if (Status s = sequences.check_parents(call.tree.parents, call.rows()); !s.ok()) return s;
@@ -563,7 +566,7 @@ class Attention {
 
   // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
   static bool bounded_rows(const Mask& mask) noexcept {
-    if constexpr (requires { mask.check(Index{}, Index{}, Index{}); })
+    if constexpr (detail::holds_arrays<Mask>)
       return false;
     else
       return mask.keys_needed(QueryRow{}) <= 1;

@@ -46,16 +46,33 @@ concept OfKind = requires {
   { P::policy_kind } -> std::convertible_to<PolicyKind>;
   requires P::policy_kind == Kind;
 };
+
+/// What a policy says of itself, given the numbers that its kind of check takes, if it says anything.
+template <class P, class... Numbers>
+Status check_policy(const P& policy, Numbers... numbers) noexcept {
+  if constexpr (requires {
+                  { policy.check(numbers...) } noexcept -> std::same_as<Status>;
+                })
+    return policy.check(numbers...);
+  else
+    return {};
+}
 }  // namespace detail
 
 /// Which keys a query sees. A cheap value; nothing in it may throw.
 /// - `range(q, kv_len)`: the keys worth visiting, within [0, kv_len). Law: nothing outside is visible.
 /// - `block(q, keys)`: for a part of that range. Laws: `none` means none of them is visible, `all` means each is.
 /// - `visible(q, key)`: for one key of that range.
-/// - `keys_needed(q)`: how many keys must be present for the row to be final (place + 1 for causal, `all_keys` where
-///   later keys are seen whatever their number). A cached forward that ends before them is refused.
-/// Optional: `check(sequences, q_len, kv_len) -> Status`, for masks that hold arrays; `add(s, q, key)` and `add(s, q,
-/// keys)`, in the two forms of a logit transform, for masks that also add a number to the logits they leave visible.
+/// - `keys_needed(q)`: how many keys must be present for the row to be final in every head (place + 1 for causal,
+///   `all_keys` where later keys are seen whatever their number). A cached forward that ends before them is refused.
+///
+/// Optional, each noexcept:
+/// - `check() -> Status`: refuses the mask's own numbers; `check(sequences, q_len, kv_len) -> Status`, or with the
+///   number of heads as a fourth argument: refuses arrays that do not fit a call. Asked before anything is written.
+/// - `narrowed(q, keys) -> KeyRange`: a part of `keys`, which lie in the range. Law: nothing in the rest is visible.
+///   Then block() is asked of that part alone, so that a row whose keys in a block are one range costs no look at
+///   single keys.
+/// - `add`: what the mask adds to logits, see AddingMask.
 template <class M>
 concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                requires(const M& m, QueryRow q, Index n, KeyRange keys) {
@@ -64,6 +81,23 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                  { m.visible(q, n) } noexcept -> std::same_as<bool>;
                  { m.keys_needed(q) } noexcept -> std::same_as<Index>;
                };
+
+/// A mask that also adds to the logits, after their transform and before hidden keys are left out: fl(s + b).
+/// - `add(s, q, key)`: the logit with the addend, for any key that is present: what it gives for one outside of
+/// range(q)
+///   is not looked at. `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within
+///   range(q). Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
+template <class M, class C>
+concept AddingMask = Mask<M> && requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
+  { m.add(s, q, n) } noexcept -> std::same_as<C>;
+  { m.add(block, q, keys) } noexcept;
+};
+
+namespace detail {
+/// Whether a mask adds in some compute type. In a layer that computes in another one it is refused, not passed over.
+template <class M>
+inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
+}  // namespace detail
 
 /// Rotates query and key head rows by their absolute position, in place.
 /// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated

@@ -99,6 +99,9 @@ struct PolicySet {
   static_assert(lockstep::Position<Position, Compute>,
                 "lockstep: the position policy does not offer what concept Position asks");
   static_assert(lockstep::Mask<Mask>, "lockstep: the mask does not offer what concept Mask asks");
+  static_assert(!detail::mask_adds<Mask> || AddingMask<Mask, Compute>,
+                "lockstep: the mask adds to logits of another type than those of this layer: an additive mask holds "
+                "numbers of the layer's element type or of a narrower one");
   static_assert(HeadSharing<Sharing>, "lockstep: the head-sharing policy does not offer what concept HeadSharing asks");
   static_assert(LogitTransform<Logits, Compute>,
                 "lockstep: the logit transform does not offer what concept LogitTransform asks");
@@ -147,17 +150,6 @@ Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept
                              kv_heads - 1);
   }
   return {};
-}
-
-/// What a policy says of itself, given the numbers that its kind of check takes.
-template <class P, class... Numbers>
-Status check_policy(const P& policy, Numbers... numbers) noexcept {
-  if constexpr (requires {
-                  { policy.check(numbers...) } noexcept -> std::same_as<Status>;
-                })
-    return policy.check(numbers...);
-  else
-    return {};
 }
 
 template <class P>

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "conformance/report.hpp"
@@ -82,6 +83,71 @@ Report blocks_agree_with_pairs(const M& mask) {
   });
 }
 
+/// narrowed(), where the mask has it: stays within what it was given and leaves no visible key outside, and block()
+/// holds of what is left.
+template <class M>
+Report narrowing_leaves_out_hidden_keys_only(const M& mask) {
+  if constexpr (requires { mask.narrowed(QueryRow{}, KeyRange{}); }) {
+    static_assert(noexcept(mask.narrowed(QueryRow{}, KeyRange{})));
+    return for_each_row([&](QueryRow q) {
+      for (const Index kv_len : mask_lengths) {
+        const KeyRange range = mask.range(q, kv_len);
+        for (const Index width : {1, 16, 100, 256, 1000})
+          for (Index first = range.first; first < range.last; first = (first / width + 1) * width) {
+            const KeyRange keys{first, std::min(range.last, (first / width + 1) * width)};
+            const KeyRange part = mask.narrowed(q, keys);
+            Index seen = 0;
+            for (Index key = keys.first; key < keys.last; ++key) {
+              if (!mask.visible(q, key)) continue;
+              if (key < part.first || key >= part.last)
+                return said("narrowed() leaves key ", key, " out of [", keys.first, ", ", keys.last, ")");
+              ++seen;
+            }
+            if (part.empty()) continue;
+            if (part.first < keys.first || part.last > keys.last)
+              return said("narrowed() gives [", part.first, ", ", part.last, ") of [", keys.first, ", ", keys.last,
+                          ")");
+            const Visibility v = mask.block(q, part);
+            if ((v == Visibility::none && seen != 0) || (v == Visibility::all && seen != part.size()))
+              return said("block() says ", v == Visibility::none ? "none" : "all", " of the narrowed [", part.first,
+                          ", ", part.last, "), of which ", seen, " are visible");
+          }
+      }
+      return Report{};
+    });
+  } else {
+    return {};
+  }
+}
+
+/// add(), where the mask has it: both forms have the same bits, in whatever ranges of keys.
+template <class C, class M>
+Report addends_agree(const M& mask) {
+  if constexpr (lockstep::AddingMask<M, C>)
+    return for_each_row([&](QueryRow q) {
+      const KeyRange range = mask.range(q, mask_keys);
+      for (const Index width : {1, 15, 16, 17, 256, 1000})
+        for (Index first = range.first; first < range.last; first += width) {
+          const KeyRange keys{first, std::min(range.last, first + width)};
+          std::vector<C> logits, expected;
+          for (Index key = keys.first; key < keys.last; ++key) {
+            logits.push_back(static_cast<C>(0.1) * static_cast<C>(key - 200));
+            expected.push_back(mask.add(logits.back(), q, key));
+          }
+          mask.add(logits.data(), q, keys);
+          for (Index key = keys.first; key < keys.last; ++key) {
+            const auto at = static_cast<std::size_t>(key - keys.first);
+            if (std::memcmp(&logits[at], &expected[at], sizeof(C)) != 0)
+              return said("add() of the range [", keys.first, ", ", keys.last, ") gives ", logits[at], " for key ", key,
+                          ", of the key alone ", expected[at]);
+          }
+        }
+      return Report{};
+    });
+  else
+    return {};
+}
+
 /// More keys change nothing for those that were there, and from keys_needed() on they change nothing at all.
 template <class M>
 Report more_keys_change_nothing(const M& mask) {
@@ -92,8 +158,10 @@ Report more_keys_change_nothing(const M& mask) {
       std::erase_if(expected, [kv_len](Index key) { return key >= kv_len; });
       if (visible_keys(mask, q, kv_len) != expected)
         return said("with ", kv_len, " keys the row sees other keys than with ", mask_keys);
-      if (kv_len >= mask.keys_needed(q) && expected != all)
-        return said("keys_needed() gives ", mask.keys_needed(q), ", but the row sees a key beyond ", kv_len);
+      // One number stands for all heads.
+      const Index needed = mask.keys_needed({q.sequence, 0, q.row, q.place});
+      if (kv_len >= needed && expected != all)
+        return said("keys_needed() gives ", needed, ", but the row sees a key beyond ", kv_len);
     }
     return Report{};
   });
@@ -131,8 +199,10 @@ template <class Subject>
 Report mask_laws(const Subject& subject) {
   const auto mask = subject.make();
   static_assert(lockstep::Mask<std::remove_const_t<decltype(mask)>>);
-  for (Report r : {range_stays_within_the_keys(mask), blocks_agree_with_pairs(mask), more_keys_change_nothing(mask),
-                   copies_answer_alike(mask), sees_what_it_is_defined_to_see(subject, mask)})
+  for (Report r :
+       {range_stays_within_the_keys(mask), blocks_agree_with_pairs(mask), narrowing_leaves_out_hidden_keys_only(mask),
+        addends_agree<float>(mask), addends_agree<double>(mask), more_keys_change_nothing(mask),
+        copies_answer_alike(mask), sees_what_it_is_defined_to_see(subject, mask)})
     if (!r.empty()) return r;
   return {};
 }
@@ -151,6 +221,13 @@ TYPED_TEST_P(MaskLaws, RangeStaysWithinTheKeys) {
 TYPED_TEST_P(MaskLaws, BlocksAgreeWithPairs) {
   EXPECT_EQ(conformance::blocks_agree_with_pairs(this->subject.make()), "");
 }
+TYPED_TEST_P(MaskLaws, NarrowingLeavesOutHiddenKeysOnly) {
+  EXPECT_EQ(conformance::narrowing_leaves_out_hidden_keys_only(this->subject.make()), "");
+}
+TYPED_TEST_P(MaskLaws, AddendsAgree) {
+  EXPECT_EQ(conformance::addends_agree<float>(this->subject.make()), "");
+  EXPECT_EQ(conformance::addends_agree<double>(this->subject.make()), "");
+}
 TYPED_TEST_P(MaskLaws, MoreKeysChangeNothing) {
   EXPECT_EQ(conformance::more_keys_change_nothing(this->subject.make()), "");
 }
@@ -158,5 +235,5 @@ TYPED_TEST_P(MaskLaws, CopiesAnswerAlike) { EXPECT_EQ(conformance::copies_answer
 TYPED_TEST_P(MaskLaws, SeesWhatItIsDefinedToSee) {
   EXPECT_EQ(conformance::sees_what_it_is_defined_to_see(this->subject, this->subject.make()), "");
 }
-REGISTER_TYPED_TEST_SUITE_P(MaskLaws, RangeStaysWithinTheKeys, BlocksAgreeWithPairs, MoreKeysChangeNothing,
-                            CopiesAnswerAlike, SeesWhatItIsDefinedToSee);
+REGISTER_TYPED_TEST_SUITE_P(MaskLaws, RangeStaysWithinTheKeys, BlocksAgreeWithPairs, NarrowingLeavesOutHiddenKeysOnly,
+                            AddendsAgree, MoreKeysChangeNothing, CopiesAnswerAlike, SeesWhatItIsDefinedToSee);

@@ -18,11 +18,14 @@ Report said(const Parts&... parts) {
   return text.str();
 }
 
-/// Names the instances of a typed suite after their subjects.
+/// Names the instances of a typed suite after their subjects: a member `name`, or a function of that name.
 struct SubjectName {
   template <class Subject>
   static std::string GetName(int) {
-    return Subject::name;
+    if constexpr (requires { Subject::name(); })
+      return Subject::name();
+    else
+      return Subject::name;
   }
 };
 

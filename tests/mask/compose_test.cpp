@@ -66,11 +66,11 @@ TEST(Or, WithAMaskThatSeesNothingIsTheOther) {
 }
 
 TEST(And, PassesOnTheRefusalOfEitherSide) {
-  EXPECT_TRUE((ls::Causal{} & padding).check(2, 1, 6).ok());
-  EXPECT_FALSE((ls::Causal{} & padding).check(2, 1, 7).ok());
-  EXPECT_FALSE((padding & ls::Causal{}).check(3, 1, 6).ok());
-  EXPECT_FALSE((ls::Causal{} | padding).check(3, 1, 6).ok());
-  EXPECT_TRUE((ls::Causal{} & ls::NoMask{}).check(100, 100, 100).ok());
+  EXPECT_TRUE((ls::Causal{} & padding).check(2, 1, 6, 1).ok());
+  EXPECT_FALSE((ls::Causal{} & padding).check(2, 1, 7, 1).ok());
+  EXPECT_FALSE((padding & ls::Causal{}).check(3, 1, 6, 1).ok());
+  EXPECT_FALSE((ls::Causal{} | padding).check(3, 1, 6, 1).ok());
+  static_assert(!ls::detail::holds_arrays<ls::And<ls::Causal, ls::NoMask>>);
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
   Index lowest = block_keys, highest = 0;
   for (Index r = 0; r < rows; ++r) {
     const auto& row = scratch.row[first_row + r];
-    const KeyRange keys = intersection(row.range, {b * block_keys, (b + 1) * block_keys});
+    const KeyRange keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
     visibility[r] = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
     if (visibility[r] == Visibility::none) continue;
     in_block[r].first = keys.first - b * block_keys;
@@ -353,12 +353,13 @@ inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rule
   return seen;
 }
 
-/// The keys that are read after block b: the next block of this kv head, or the first of the next one.
+/// The keys that are read after block b by rows that may see `seen`: the next block of this kv head, or the first of
+/// the next one.
 template <class Cache, class Call, class Rules>
-inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& part, Index b) noexcept {
-  const bool last = (b + 1) * block_keys >= call.kv_len;
+inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& part, KeyRange seen, Index b) noexcept {
+  const bool last = (b + 1) * block_keys >= seen.last;
   if (last && part.kv_head + 1 >= rules.kv_heads) return {};
-  const Index next = last ? 0 : b + 1;
+  const Index next = last ? seen.first / block_keys : b + 1;
   const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
   return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0,
                     ceil_div(keys, lanes));
@@ -384,10 +385,10 @@ inline void join_own_blocks(const AttentionCall<C, Cache>& call, const Rules& ru
   }
 }
 
-/// One split for all rows of the scratch: rule 4.
+/// One split, the part `keys` of what the rows of the scratch may see: rule 4.
 template <class C, class Cache, class Rules>
-inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange keys,
-                      const TiledScratch<C>& scratch) noexcept {
+inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange seen,
+                      KeyRange keys, const TiledScratch<C>& scratch) noexcept {
   const auto pattern = rules.dropout.bind(call.stream);
   for (Index r = 0; r < part.rows; ++r) {
     scratch.row[r].split = {};
@@ -401,7 +402,7 @@ inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, c
         continue;
       }
     const auto block = call.cache->block(part.kv_head, b);
-    const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, b) : Ahead{};
+    const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, seen, b) : Ahead{};
     for (Index r = 0; r < part.rows; r += height)
       join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height,
                            scratch, next);
@@ -465,7 +466,7 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
     for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(head, i, j) = 0;
     if (row.total.l == 0) continue;
     for (Index b = row.range.first / block_keys; b * block_keys < row.range.last; ++b) {
-      const KeyRange keys = intersection(row.range, {b * block_keys, (b + 1) * block_keys});
+      const KeyRange keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
       const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
@@ -491,7 +492,7 @@ template <class C, class Cache, class Rules>
   const VectorScope scope;
   const KeyRange seen = load_rows(call, rules, part, scratch);
   for (Index s = seen.first / split_keys; s * split_keys < seen.last; ++s) {
-    run_split(call, rules, part, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
+    run_split(call, rules, part, seen, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
     for (Index r = 0; r < part.rows; ++r)
       if (scratch.row[r].seen)
         fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r],
@@ -508,7 +509,7 @@ template <class C, class Cache, class Rules>
   const VectorScope scope;
   const KeyRange seen = load_rows(call, rules, part, scratch);
   const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
-  if (!keys.empty()) run_split(call, rules, part, keys, scratch);
+  if (!keys.empty()) run_split(call, rules, part, seen, keys, scratch);
   for (Index r = 0; r < part.rows; ++r) {
     state[r] = {scratch.row[r].split, scratch.row[r].seen};
     if (state[r].seen)

@@ -7,19 +7,55 @@ namespace lockstep {
 
 namespace detail {
 template <class M>
-Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len) noexcept {
-  if constexpr (requires {
-                  { mask.check(sequences, q_len, kv_len) } noexcept -> std::same_as<Status>;
-                })
+concept ChecksCall = requires(const M& mask, Index n) {
+  { mask.check(n, n, n) } noexcept -> std::same_as<Status>;
+};
+template <class M>
+concept ChecksCallAndHeads = requires(const M& mask, Index n) {
+  { mask.check(n, n, n, n) } noexcept -> std::same_as<Status>;
+};
+/// Whether a mask cannot be asked about rows before it has been checked for a call.
+template <class M>
+inline constexpr bool holds_arrays = ChecksCall<M> || ChecksCallAndHeads<M>;
+
+/// Whether a mask's arrays fit a call.
+template <class M>
+Status check_arrays(const M& mask, Index sequences, Index q_len, Index kv_len, Index heads) noexcept {
+  if constexpr (ChecksCallAndHeads<M>)
+    return mask.check(sequences, q_len, kv_len, heads);
+  else if constexpr (ChecksCall<M>)
     return mask.check(sequences, q_len, kv_len);
   else
     return {};
 }
+/// Whether a mask is fit for a call: its numbers, then its arrays.
+template <class M>
+Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Index heads) noexcept {
+  if (Status s = check_policy(mask); !s.ok()) return s;
+  return check_arrays(mask, sequences, q_len, kv_len, heads);
+}
+
+/// The part of `keys` of which a mask still has to be asked.
+template <class M>
+KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
+  if constexpr (requires {
+                  { mask.narrowed(q, keys) } noexcept -> std::same_as<KeyRange>;
+                })
+    return mask.narrowed(q, keys);
+  else
+    return keys;
+}
 }  // namespace detail
 
-/// The intersection of two masks.
+/// The intersection of two masks. What either adds to the logits is added, a's before b's.
 template <Mask A, Mask B>
 struct And {
+ private:
+  template <class C>
+  static constexpr bool adds = (AddingMask<A, C> || AddingMask<B, C>) && (AddingMask<A, C> || !detail::mask_adds<A>) &&
+                               (AddingMask<B, C> || !detail::mask_adds<B>);
+
+ public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "intersection";
   [[no_unique_address]] A a{};
@@ -41,15 +77,43 @@ struct And {
     const Index in_a = a.keys_needed(q), in_b = b.keys_needed(q);
     return in_a < in_b ? in_a : in_b;
   }
-  Status check(Index sequences, Index q_len, Index kv_len) const noexcept {
-    const Status in_a = detail::check_mask(a, sequences, q_len, kv_len);
-    return in_a.ok() ? detail::check_mask(b, sequences, q_len, kv_len) : in_a;
+  KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
+    const KeyRange in_a = detail::narrowed(a, q, keys);
+    return in_a.empty() ? in_a : detail::narrowed(b, q, in_a);
+  }
+  Status check() const noexcept {
+    const Status in_a = detail::check_policy(a);
+    return in_a.ok() ? detail::check_policy(b) : in_a;
+  }
+  Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
+    requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
+  {
+    const Status in_a = detail::check_arrays(a, sequences, q_len, kv_len, heads);
+    return in_a.ok() ? detail::check_arrays(b, sequences, q_len, kv_len, heads) : in_a;
+  }
+
+  template <class C>
+    requires adds<C>
+  C add(C logit, QueryRow q, Index key) const noexcept {
+    if constexpr (AddingMask<A, C>) logit = a.add(logit, q, key);
+    if constexpr (AddingMask<B, C>) logit = b.add(logit, q, key);
+    return logit;
+  }
+  template <class C>
+    requires adds<C>
+  void add(C* logits, QueryRow q, KeyRange keys) const noexcept {
+    if constexpr (AddingMask<A, C>) a.add(logits, q, keys);
+    if constexpr (AddingMask<B, C>) b.add(logits, q, keys);
   }
 };
 
-/// The union of two masks.
+/// The union of two masks, neither of which adds to the logits: what would be added for a key that only the other one
+/// sees has no meaning. An additive mask takes a union on its left or right by `&`.
 template <Mask A, Mask B>
 struct Or {
+  static_assert(!detail::mask_adds<A> && !detail::mask_adds<B>,
+                "lockstep: a union of masks must not add to logits, because a key may be visible by the mask that does "
+                "not add; combine additive masks by &");
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "union";
   [[no_unique_address]] A a{};
@@ -57,9 +121,7 @@ struct Or {
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
     const KeyRange in_a = a.range(q, kv_len), in_b = b.range(q, kv_len);
-    if (in_a.empty()) return in_b;
-    if (in_b.empty()) return in_a;
-    return {in_a.first < in_b.first ? in_a.first : in_b.first, in_a.last > in_b.last ? in_a.last : in_b.last};
+    return hull(in_a, in_b);
   }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
     const Visibility in_a = part(a, q, keys), in_b = part(b, q, keys);
@@ -71,12 +133,26 @@ struct Or {
     const Index in_a = a.keys_needed(q), in_b = b.keys_needed(q);
     return in_a > in_b ? in_a : in_b;
   }
-  Status check(Index sequences, Index q_len, Index kv_len) const noexcept {
-    const Status in_a = detail::check_mask(a, sequences, q_len, kv_len);
-    return in_a.ok() ? detail::check_mask(b, sequences, q_len, kv_len) : in_a;
+  KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
+    return hull(narrowed_part(a, q, keys), narrowed_part(b, q, keys));
+  }
+  Status check() const noexcept {
+    const Status in_a = detail::check_policy(a);
+    return in_a.ok() ? detail::check_policy(b) : in_a;
+  }
+  Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
+    requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
+  {
+    const Status in_a = detail::check_arrays(a, sequences, q_len, kv_len, heads);
+    return in_a.ok() ? detail::check_arrays(b, sequences, q_len, kv_len, heads) : in_a;
   }
 
  private:
+  static constexpr KeyRange hull(KeyRange x, KeyRange y) noexcept {
+    if (x.empty()) return y;
+    if (y.empty()) return x;
+    return {x.first < y.first ? x.first : y.first, x.last > y.last ? x.last : y.last};
+  }
   // A mask answers for keys of its own range only; the union's range may reach beyond it.
   template <class M>
   static Visibility part(const M& m, QueryRow q, KeyRange keys) noexcept {
@@ -84,6 +160,11 @@ struct Or {
     if (own.empty()) return Visibility::none;
     const Visibility v = m.block(q, own);
     return v == Visibility::all && own != keys ? Visibility::some : v;
+  }
+  template <class M>
+  static KeyRange narrowed_part(const M& m, QueryRow q, KeyRange keys) noexcept {
+    const KeyRange own = intersection(m.range(q, keys.last), keys);
+    return own.empty() ? own : detail::narrowed(m, q, own);
   }
   template <class M>
   static bool within(const M& m, QueryRow q, Index key) noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lockstep/concepts.hpp"
+#include "lockstep/mask/scan.hpp"
 
 namespace lockstep {
 
@@ -18,12 +19,13 @@ class KeyPadding {
 
   KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
-    Index seen = 0;
-    for (Index key = keys.first; key < keys.last; ++key) seen += flags_(q.sequence, key) ? 1 : 0;
-    return seen == 0 ? Visibility::none : seen == keys.size() ? Visibility::all : Visibility::some;
+    return detail::scanned(keys, [&](Index key) { return visible(q, key); });
   }
   bool visible(QueryRow q, Index key) const noexcept { return flags_(q.sequence, key); }
   Index keys_needed(QueryRow) const noexcept { return all_keys; }
+  KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
+    return detail::trimmed(keys, [&](Index key) { return visible(q, key); });
+  }
 
   Status check(Index sequences, Index, Index kv_len) const noexcept {
     const std::array<Index, 2> least{sequences, kv_len};
