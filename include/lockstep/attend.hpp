@@ -145,6 +145,15 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
   if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
+  for (Index b = 0; b < batch; ++b) {
+    const auto& cache = *cache_at(caches, b);
+    const KeyRange missing = missing_after(cache, 0);
+    if (missing.empty()) continue;
+    const Index kv_len = cache.length(), first = options.offset.value_or(kv_len - q_len);
+    for (Index i = 0; i < q_len; ++i)
+      for (Index head = 0; head < heads; ++head)
+        if (Status s = check_held(options.mask, QueryRow{b, head, i, first + i}, kv_len, missing); !s.ok()) return s;
+  }
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
@@ -230,11 +239,8 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
                                                   options.executor, workspace);
 }
 
-/// The order of plain key and value memory: NHD or HND.
-enum class Order { token_head_dim, head_token_dim };
-
 /// Keys and values as other engines keep them: [kv_len, kv_heads, dim] or [kv_heads, kv_len, dim], rotated, not packed.
-template <class S>
+template <Element S>
 struct PlainKeyValues {
   View<const S, 3> keys;
   View<const S, 3> values;
@@ -246,18 +252,12 @@ struct PlainKeyValues {
 template <class... Policies, class Q, class S, class Out>
 void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
             const AttendOptions<compute_t<S>, Policies...>& options = {}) {
-  const auto heads_first = [&plain](View<const S, 3> v) {
-    if (plain.order == Order::token_head_dim) {
-      std::swap(v.extent[0], v.extent[1]);
-      std::swap(v.stride[0], v.stride[1]);
-    }
-    return v;
-  };
-  const View<const S, 3> keys = heads_first(plain.keys), values = heads_first(plain.values);
+  const View<const S, 3> keys = detail::tokens_first(plain.keys, plain.order),
+                         values = detail::tokens_first(plain.values, plain.order);
   raise_unless_ok(detail::check_shape("keys", keys, keys.extent));
   raise_unless_ok(detail::check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}));
-  ContiguousCache<S> cache({keys.extent[0], keys.extent[2], values.extent[2]}, keys.extent[1]);
-  cache.import(keys, values);
+  ContiguousCache<S> cache({keys.extent[1], keys.extent[2], values.extent[2]}, keys.extent[0]);
+  cache.import(keys, values, Order::token_head_dim);
   attend<Policies...>(q, cache, context, options);
 }
 

@@ -76,16 +76,27 @@ class Borrowed {
   std::unique_ptr<Scratch> scratch_;
 };
 
-/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing.
+/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing. A
+/// cache that forgets places cannot give them back: it is copied before a forward that brings more than it may take
+/// back.
 template <class K>
 class Rollback {
+  using Cache = CacheIn<K>;
+
  public:
   Rollback(K& caches, Index* lengths) noexcept : caches_(caches), lengths_(lengths) {
     for (Index b = 0; b < cache_count(caches_); ++b) lengths_[b] = cache_at(caches_, b)->length();
   }
   ~Rollback() {
-    if (!completed_)
-      for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
+    if (completed_) return;
+    if constexpr (LimitsAppends<Cache>)
+      for (auto& [b, copy] : copies_) *cache_at(caches_, b) = std::move(copy);
+    for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
+  }
+  /// Sequence b is about to get `rows` tokens, in pieces.
+  void prepare(Index b, Index rows) {
+    if constexpr (LimitsAppends<Cache>)
+      if (rows > append_limit(*cache_at(caches_, b))) copies_.emplace_back(b, *cache_at(caches_, b));
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
@@ -96,6 +107,7 @@ class Rollback {
   K& caches_;
   Index* lengths_;
   bool completed_ = false;
+  std::vector<std::pair<Index, Cache>> copies_;  // of caches with a limit
 };
 
 // Which of a constructor's values stands for a policy: the one of its very type, else one that converts to it.
@@ -194,11 +206,12 @@ class Attention {
       biases_ += bias.present() ? bias.extent[0] : 0;
   }
 
-  /// An empty cache of this layer's shape for `capacity` tokens of one sequence; more arguments go to the cache's
-  /// constructor.
+  /// An empty cache of this layer's shape for one sequence. The arguments are those of the cache's constructor after
+  /// the shape: for most caches the capacity in tokens, and what options they have.
   template <class... Args>
-  Cache make_cache(Index capacity, Args&&... args) const {
-    return Cache(cache_shape(), capacity, std::forward<Args>(args)...);
+    requires std::constructible_from<Cache, CacheShape, Args...>
+  Cache make_cache(Args&&... args) const {
+    return Cache(cache_shape(), std::forward<Args>(args)...);
   }
 
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
@@ -221,17 +234,17 @@ class Attention {
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
     raise_unless_ok(check_call(call, NoCaches{}, false));
     detail::Borrowed<Scratch> scratch(*pool_);
-    std::vector<Cache>& caches = scratch->caches;
+    std::vector<FullCache>& caches = scratch->caches;
     for (Index b = 0; b < call.x.extent[0]; ++b) {
       const auto at = static_cast<std::size_t>(b);
       if (at < caches.size() && caches[at].capacity() >= call.x.extent[1])
         caches[at].truncate(0);
       else if (at < caches.size())
-        caches[at] = make_cache(call.x.extent[1]);
+        caches[at] = FullCache(cache_shape(), call.x.extent[1]);
       else
-        caches.push_back(make_cache(call.x.extent[1]));
+        caches.push_back(FullCache(cache_shape(), call.x.extent[1]));
     }
-    std::span<Cache> used(caches.data(), static_cast<std::size_t>(call.x.extent[0]));
+    std::span<FullCache> used(caches.data(), static_cast<std::size_t>(call.x.extent[0]));
     run(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
   }
 
@@ -281,7 +294,12 @@ class Attention {
 
  private:
   using WeightElement = typename Set::Weights::Storage;
-  using KernelCall = AttentionCall<Compute, Cache>;
+  /// Of forwards without a cache: holds every place, in the storage of the layer's own.
+  using FullCache = ContiguousCache<typename Cache::Storage>;
+  template <class K>
+  using CacheOf = std::conditional_t<std::derived_from<detail::CacheIn<K>, Cache>, Cache, FullCache>;
+  template <class K>
+  using KernelCall = AttentionCall<Compute, CacheOf<K>>;
 
   struct Call {
     View<const T, 3> x;
@@ -291,7 +309,7 @@ class Attention {
   struct NoCaches {};
   struct Scratch {
     Workspace workspace;
-    std::vector<Cache> caches;  // of cacheless forwards
+    std::vector<FullCache> caches;  // of cacheless forwards
   };
 
   // Rows of all sequences, one after the other, go through the layer in chunks of this many, which bounds the
@@ -417,6 +435,8 @@ class Attention {
       const Index length = length_of(caches, b);
       if (Status s = check_positions(options, b, length, q_len); !s.ok()) return s;
       if (Status s = check_needed(call, b, length, q_len, cached, later); !s.ok()) return s;
+      if constexpr (!std::same_as<K, NoCaches>)
+        if (Status s = check_held(call, b, *detail::cache_at(caches, b), q_len); !s.ok()) return s;
     }
     if (options.workspace != nullptr)
       return options.workspace->check(call_bytes(batch, batch * q_len, q_len, kv_len, later));
@@ -446,7 +466,7 @@ class Attention {
       if (options.offset && *options.offset != cache.length())
         return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
                                cache.length());
-      if (Status s = cache.check_append(q_len); !s.ok()) return s;
+      if (Status s = detail::check_append_all(cache, q_len); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
           return Status::invalid(
@@ -485,6 +505,27 @@ class Attention {
     return {};
   }
 
+  // Rows are attended to once the piece that brings them has been appended: what they see must be held then.
+  template <class K>
+  Status check_held(const Call& call, Index b, const K& cache, Index q_len) const noexcept {
+    const Index length = cache.length(), limit = detail::append_limit(cache);
+    if (q_len <= limit && detail::missing_after(cache, q_len).empty()) return {};
+    for (Index i = 0; i < q_len; ++i) {
+      const Index held = q_len - i < limit ? q_len : i + limit;
+      const KeyRange missing = detail::missing_after(cache, held);
+      for (Index head = 0; head < shape_.heads; ++head) {
+        const QueryRow q{b, head, i, length + i};
+        if (Status s = detail::check_held(mask_of(call), q, length + held, missing); !s.ok()) return s;
+        if (q_len > limit && mask_of(call).keys_needed(q) > length + i + 1)
+          return Status::invalid("mask",
+                                 "given row %" PRId64 ", which sees later keys, in a chunk of %" PRId64
+                                 ", allowed chunks up to the %" PRId64 " tokens that the cache takes at once",
+                                 i, q_len, limit);
+      }
+    }
+    return {};
+  }
+
   // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
   static bool bounded_rows(const Mask& mask) noexcept {
     if constexpr (requires { mask.check(Index{}, Index{}, Index{}); })
@@ -505,7 +546,7 @@ class Attention {
                             shape_.head_dim,
                             shape_.v_head_dim,
                             executor_.concurrency()};
-    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<KernelCall>(shape.sequences) +
+    return Workspace::bytes_for<Index>(batch) + Workspace::bytes_for<AttentionCall<Compute, Cache>>(shape.sequences) +
            Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
            Workspace::bytes_for<Compute>(at_once * context_width()) +
            Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
@@ -523,17 +564,22 @@ class Attention {
       kv_len = length + q_len > kv_len ? length + q_len : kv_len;
       raise_unless_ok(check_needed(call, b, length, q_len, false, later));
     }
-    const Index at_once = rows_at_once(batch * q_len, later);
+    Index at_once = rows_at_once(batch * q_len, later);
     workspace.reserve(call_bytes(batch, batch * q_len, q_len, kv_len, later));
     detail::Rollback<K> lengths(caches, workspace.template take<Index>(batch));
+    for (Index b = 0; b < batch; ++b) {
+      const Index limit = detail::append_limit(*detail::cache_at(caches, b));
+      if (limit < q_len && limit < at_once) at_once = limit;
+      lengths.prepare(b, q_len);
+    }
     Chunk chunk{};
-    chunk.calls = workspace.template take<KernelCall>(batch < at_once ? batch : at_once);
+    auto* calls = workspace.template take<KernelCall<K>>(batch < at_once ? batch : at_once);
     chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
     chunk.context = workspace.template take<Compute>(at_once * context_width());
     chunk.x = workspace.template take<Compute>(at_once * shape_.hidden);
     for (chunk.first = 0; chunk.first < batch * q_len; chunk.first += chunk.rows) {
       chunk.rows = batch * q_len - chunk.first < at_once ? batch * q_len - chunk.first : at_once;
-      run_chunk(call, caches, lengths, chunk, workspace);
+      run_chunk(call, caches, lengths, chunk, calls, workspace);
     }
     lengths.complete();
   }
@@ -541,7 +587,6 @@ class Attention {
   /// Rows [first, first + rows) of all sequences taken one after the other.
   struct Chunk {
     Index first, rows;
-    KernelCall* calls;
     Compute* qkv;      // [rows, query_width + key_width + value_width]
     Compute* context;  // [rows, context_width]
     Compute* x;        // [rows, hidden], where x must be widened or gathered first
@@ -573,7 +618,7 @@ class Attention {
 
   template <class K>
   void run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths, const Chunk& chunk,
-                 Workspace& workspace) const {
+                 KernelCall<K>* calls, Workspace& workspace) const {
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
     const auto context = View<Compute, 2>::contiguous(chunk.context, {chunk.rows, context_width()});
@@ -597,12 +642,12 @@ class Attention {
 
     Index pieces = 0;
     for_each_piece(chunk, q_len, [&](Index b, Index row, Index rows, Index done) {
-      Cache& cache = *detail::cache_at(caches, b);
+      CacheOf<K>& cache = *detail::cache_at(caches, b);
       cache.append(heads_of(query_width(), done, rows, shape_.kv_heads, shape_.head_dim),
                    heads_of(query_width() + key_width(), done, rows, shape_.kv_heads, shape_.v_head_dim));
       const Index place = lengths.length(b) + row;
       const auto& options = call.options;
-      new (chunk.calls + pieces++) KernelCall{
+      new (calls + pieces++) KernelCall<K>{
           .cache = &cache,
           .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
           .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
@@ -621,8 +666,8 @@ class Attention {
         dropout_,        shape_.heads,      shape_.kv_heads,
         shape_.head_dim, shape_.v_head_dim, call.options.mode == Mode::training};
     const Index mark = workspace.mark();
-    Kernel::template attend<Compute, Cache>(std::span<const KernelCall>(chunk.calls, static_cast<std::size_t>(pieces)),
-                                            rules, executor_, workspace);
+    Kernel::template attend<Compute, CacheOf<K>>(
+        std::span<const KernelCall<K>>(calls, static_cast<std::size_t>(pieces)), rules, executor_, workspace);
     workspace.rewind(mark);
 
     for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) {
