@@ -14,6 +14,7 @@ extern template struct portable::PanelProducts<double, double>;
 extern template struct portable::TileProducts<float, Eigen::half>;
 extern template struct portable::PanelProducts<float, Eigen::half>;
 extern template struct portable::TileProducts<float, Eigen::bfloat16>;
+extern template struct portable::TileProducts<float, std::int8_t>;
 extern template struct portable::PanelProducts<float, Eigen::bfloat16>;
 #if defined(__x86_64__)
 extern template struct avx2::TileProducts<float, float>;
@@ -23,6 +24,7 @@ extern template struct avx2::PanelProducts<double, double>;
 extern template struct avx2::TileProducts<float, Eigen::half>;
 extern template struct avx2::PanelProducts<float, Eigen::half>;
 extern template struct avx2::TileProducts<float, Eigen::bfloat16>;
+extern template struct avx2::TileProducts<float, std::int8_t>;
 extern template struct avx2::PanelProducts<float, Eigen::bfloat16>;
 extern template struct avx512::TileProducts<float, float>;
 extern template struct avx512::PanelProducts<float, float>;
@@ -31,6 +33,7 @@ extern template struct avx512::PanelProducts<double, double>;
 extern template struct avx512::TileProducts<float, Eigen::half>;
 extern template struct avx512::PanelProducts<float, Eigen::half>;
 extern template struct avx512::TileProducts<float, Eigen::bfloat16>;
+extern template struct avx512::TileProducts<float, std::int8_t>;
 extern template struct avx512::PanelProducts<float, Eigen::bfloat16>;
 #elif defined(__aarch64__)
 extern template struct neon::TileProducts<float, float>;
@@ -40,6 +43,7 @@ extern template struct neon::PanelProducts<double, double>;
 extern template struct neon::TileProducts<float, Eigen::half>;
 extern template struct neon::PanelProducts<float, Eigen::half>;
 extern template struct neon::TileProducts<float, Eigen::bfloat16>;
+extern template struct neon::TileProducts<float, std::int8_t>;
 extern template struct neon::PanelProducts<float, Eigen::bfloat16>;
 #endif
 

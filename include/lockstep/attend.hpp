@@ -131,7 +131,7 @@ KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K
 template <class Options, class C, class Cache, class Seen>
 Index attend_bytes(KernelShape shape, Index rows) noexcept {
   Index bytes = Workspace::bytes_for<AttentionCall<C, Seen>>(shape.sequences);
-  if constexpr (!std::same_as<Seen, Cache>) {
+  if constexpr (HasOwnBlocks<Seen>) {
     bytes += Workspace::bytes_for<Seen>(shape.sequences) + 2 * Workspace::bytes_for<Index>(rows);
     shape.own_bytes = Seen::own_bytes(CacheShape{shape.kv_heads, shape.head_dim, shape.v_head_dim});
   }
@@ -141,7 +141,7 @@ Index attend_bytes(KernelShape shape, Index rows) noexcept {
 template <class Seen, class Options, class C, class K>
 Status check_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> context,
                     const Options& options) noexcept {
-  constexpr bool tree = !std::same_as<Seen, CacheIn<K>>;
+  constexpr bool tree = HasOwnBlocks<Seen>;
   const auto [batch, q_len, heads, head_dim] = query.extent;
   const Sequences sequences(batch, q_len, options.lengths);
   if (Status s = check_shape<const C, 4>("q", query, query.extent); !s.ok()) return s;
@@ -174,6 +174,17 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
     return s;
   if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len, heads); !s.ok()) return s;
+  for (Index b = 0; b < sequences.count; ++b) {
+    const auto& cache = *cache_at(caches, b);
+    const KeyRange missing = missing_after(cache, 0);
+    if (missing.empty()) continue;
+    const Index kv_len = cache.length(), rows = sequences.length(b), first = options.offset.value_or(kv_len - rows);
+    for (Index i = 0; i < rows; ++i)
+      for (Index head = 0; head < heads; ++head)
+        if (Status s = check_held(options.mask, QueryRow{b, head, i, tree ? first : first + i}, kv_len, missing);
+            !s.ok())
+          return s;
+  }
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
   for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
@@ -222,7 +233,7 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
                 View<C, 4> out, const Options& options) {
   using Cache = CacheIn<K>;
   using Call = AttentionCall<C, Seen>;
-  constexpr bool tree = !std::same_as<Seen, Cache>;
+  constexpr bool tree = HasOwnBlocks<Seen>;
   static_assert(!tree || TreeKernel<typename Options::Set::Kernel>,
                 "lockstep: draft trees are offered under kernels Tiled and Specification");
   const Index q_len = query.extent[1], all_rows = query.extent[0] * q_len;
@@ -315,11 +326,8 @@ void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Ou
   detail::run_attend<Seen>(query, parents, caches, out, options);
 }
 
-/// The order of plain key and value memory: NHD or HND.
-enum class Order { token_head_dim, head_token_dim };
-
 /// Keys and values as other engines keep them: [kv_len, kv_heads, dim] or [kv_heads, kv_len, dim], rotated, not packed.
-template <class S>
+template <Element S>
 struct PlainKeyValues {
   View<const S, 3> keys;
   View<const S, 3> values;
@@ -343,7 +351,7 @@ struct HeadsFirst {
   Status check() const noexcept {
     if (Status s = check_shape("keys", keys, keys.extent); !s.ok()) return s;
     if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
-    return ContiguousCache<S>::check_sizes(shape(), length());
+    return check_cache_sizes<S>(shape(), "keys", length());
   }
 
  private:

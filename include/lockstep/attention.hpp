@@ -77,16 +77,27 @@ class Borrowed {
   std::unique_ptr<Scratch> scratch_;
 };
 
-/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing.
+/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing. A
+/// cache that forgets places cannot give them back: it is copied before a forward that brings more than it may take
+/// back.
 template <class K>
 class Rollback {
+  using Cache = CacheIn<K>;
+
  public:
   Rollback(K& caches, Index* lengths) noexcept : caches_(caches), lengths_(lengths) {
     for (Index b = 0; b < cache_count(caches_); ++b) lengths_[b] = cache_at(caches_, b)->length();
   }
   ~Rollback() {
-    if (!completed_)
-      for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
+    if (completed_) return;
+    if constexpr (LimitsAppends<Cache>)
+      for (auto& [b, copy] : copies_) *cache_at(caches_, b) = std::move(copy);
+    for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
+  }
+  /// Sequence b is about to get `rows` tokens, in pieces.
+  void prepare(Index b, Index rows) {
+    if constexpr (LimitsAppends<Cache>)
+      if (rows > append_limit(*cache_at(caches_, b))) copies_.emplace_back(b, *cache_at(caches_, b));
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;
@@ -97,6 +108,7 @@ class Rollback {
   K& caches_;
   Index* lengths_;
   bool completed_ = false;
+  std::vector<std::pair<Index, Cache>> copies_;  // of caches with a limit
 };
 
 // Which of a constructor's values stands for a policy: the one of its very type, else one that converts to it.
@@ -206,11 +218,12 @@ class Attention {
       biases_ += bias.present() ? bias.extent[0] : 0;
   }
 
-  /// An empty cache of this layer's shape for `capacity` tokens of one sequence; more arguments go to the cache's
-  /// constructor.
+  /// An empty cache of this layer's shape for one sequence. The arguments are those of the cache's constructor after
+  /// the shape: for most caches the capacity in tokens, and what options they have.
   template <class... Args>
-  Cache make_cache(Index capacity, Args&&... args) const {
-    return Cache(cache_shape(), capacity, std::forward<Args>(args)...);
+    requires std::constructible_from<Cache, CacheShape, Args...>
+  Cache make_cache(Args&&... args) const {
+    return Cache(cache_shape(), std::forward<Args>(args)...);
   }
 
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
@@ -248,19 +261,19 @@ class Attention {
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
     raise_unless_ok(check_call(call, NoCaches{}, false));
     detail::Borrowed<Scratch> scratch(*pool_);
-    std::vector<Cache>& caches = scratch->caches;
+    std::vector<FullCache>& caches = scratch->caches;
     const detail::Sequences sequences = call.sequences();
     for (Index b = 0; b < sequences.count; ++b) {
       const auto at = static_cast<std::size_t>(b);
       if (at < caches.size() && caches[at].capacity() >= sequences.length(b))
         caches[at].truncate(0);
       else if (at < caches.size())
-        caches[at] = make_cache(sequences.length(b));
+        caches[at] = FullCache(cache_shape(), sequences.length(b));
       else
-        caches.push_back(make_cache(sequences.length(b)));
+        caches.push_back(FullCache(cache_shape(), sequences.length(b)));
     }
-    std::span<Cache> used(caches.data(), static_cast<std::size_t>(sequences.count));
-    run<Cache>(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    std::span<FullCache> used(caches.data(), static_cast<std::size_t>(sequences.count));
+    run<FullCache>(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
   }
 
   /// Whether forward() would take these arguments: ok, or the error that it would raise. Nothing is done.
@@ -321,6 +334,10 @@ class Attention {
 
  private:
   using WeightElement = typename Set::Weights::Storage;
+  /// Of forwards without a cache: holds every place, in the storage of the layer's own.
+  using FullCache = ContiguousCache<typename Cache::Storage>;
+  template <class K>
+  using CacheOf = std::conditional_t<std::derived_from<detail::CacheIn<K>, Cache>, Cache, FullCache>;
 
   struct Tree {
     bool given = false;
@@ -337,7 +354,7 @@ class Attention {
   struct NoCaches {};
   struct Scratch {
     Workspace workspace;
-    std::vector<Cache> caches;  // of cacheless forwards
+    std::vector<FullCache> caches;  // of cacheless forwards
   };
 
   // Rows of all sequences, one after the other, go through the layer in chunks of this many, which bounds the
@@ -473,6 +490,8 @@ class Attention {
       if (!options.positions.present())
         if (Status s = check_own_positions(length, rows); !s.ok()) return s;
       if (Status s = check_needed(call, b, length, rows, cached, later); !s.ok()) return s;
+      if constexpr (!std::same_as<K, NoCaches>)
+        if (Status s = check_held(call, b, *detail::cache_at(caches, b), rows); !s.ok()) return s;
     }
     if (options.workspace != nullptr)
       return options.workspace->check(
@@ -514,7 +533,7 @@ class Attention {
       if (options.offset && *options.offset != cache.length())
         return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
                                cache.length());
-      if (Status s = cache.check_append(sequences.length(b)); !s.ok()) return s;
+      if (Status s = detail::check_append_all(cache, sequences.length(b)); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
           return Status::invalid(
@@ -564,6 +583,31 @@ class Attention {
     return {};
   }
 
+  // Rows are attended to once the piece that brings them has been appended: what they see must be held then.
+  template <class K>
+  Status check_held(const Call& call, Index b, const K& cache, Index q_len) const noexcept {
+    const Index length = cache.length(), limit = detail::append_limit(cache);
+    if (call.tree.given && q_len > limit)
+      return Status::length("parents", "given %" PRId64 " nodes, allowed the %" PRId64 " that the cache takes at once",
+                            q_len, limit);
+    if (q_len <= limit && detail::missing_after(cache, q_len).empty()) return {};
+    for (Index i = 0; i < q_len; ++i) {
+      const Index held = q_len - i < limit ? q_len : i + limit;
+      const KeyRange missing = detail::missing_after(cache, held);
+      for (Index head = 0; head < shape_.heads; ++head) {
+        // A node of a tree may stand right after the context.
+        const QueryRow q{b, head, i, call.tree.given ? length : length + i};
+        if (Status s = detail::check_held(mask_of(call), q, length + held, missing); !s.ok()) return s;
+        if (q_len > limit && mask_of(call).keys_needed(q) > length + i + 1)
+          return Status::invalid("mask",
+                                 "given row %" PRId64 ", which sees later keys, in a chunk of %" PRId64
+                                 ", allowed chunks up to the %" PRId64 " tokens that the cache takes at once",
+                                 i, q_len, limit);
+      }
+    }
+    return {};
+  }
+
   // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
   static bool bounded_rows(const Mask& mask) noexcept {
     if constexpr (detail::holds_arrays<Mask>)
@@ -599,7 +643,7 @@ class Attention {
   /// caches as the kernel sees them, Cache or TreeCache<Cache>.
   template <class Seen, class K>
   void run(const Call& call, K& caches, Workspace& workspace) const {
-    constexpr bool tree = !std::same_as<Seen, Cache>;
+    constexpr bool tree = HasOwnBlocks<Seen>;
     static_assert(!tree || TreeKernel<Kernel>,
                   "lockstep: draft trees are offered under kernels Tiled and Specification");
     const Index rows = call.rows();
@@ -608,11 +652,16 @@ class Attention {
     bool later = false;
     for (Index b = 0; b < sequences.count; ++b)
       raise_unless_ok(check_needed(call, b, length_of(caches, b), sequences.length(b), false, later));
-    const Index at_once = rows_at_once(rows, later);
-    const Index most_pieces = sequences.count < at_once ? sequences.count : at_once;
+    Index at_once = rows_at_once(rows, later);
     workspace.reserve(
         call_bytes(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), later, tree));
     detail::Rollback<K> lengths(caches, workspace.template take<Index>(sequences.count));
+    for (Index b = 0; b < sequences.count; ++b) {
+      const Index limit = detail::append_limit(*detail::cache_at(caches, b));
+      if (limit < sequences.length(b) && limit < at_once) at_once = limit;
+      lengths.prepare(b, sequences.length(b));
+    }
+    const Index most_pieces = sequences.count < at_once ? sequences.count : at_once;
     Chunk<Seen> chunk{};
     chunk.calls = workspace.template take<AttentionCall<Compute, Seen>>(most_pieces);
     chunk.positions = workspace.template take<Index>(at_once);
@@ -677,7 +726,7 @@ class Attention {
   template <class K, class Seen>
   detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
                                       const Chunk<Seen>& chunk, Workspace& workspace) const {
-    constexpr bool tree = !std::same_as<Seen, Cache>;
+    constexpr bool tree = HasOwnBlocks<Seen>;
     const detail::Sequences sequences = call.sequences();
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
@@ -704,7 +753,7 @@ class Attention {
 
     Index pieces = 0;
     const auto end = sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
-      Cache& cache = *detail::cache_at(caches, b);
+      CacheOf<K>& cache = *detail::cache_at(caches, b);
       cache.append(heads_of(query_width(), done, rows, shape_.kv_heads, shape_.head_dim),
                    heads_of(query_width() + key_width(), done, rows, shape_.kv_heads, shape_.v_head_dim));
       const Index place = lengths.length(b) + row;

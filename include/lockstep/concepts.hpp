@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <type_traits>
 
@@ -184,6 +185,14 @@ struct CacheBlock {
   const S* keys = nullptr;
   const S* values = nullptr;
 };
+/// The same in codes: a key is code x scale of its place, and so is a value (numeric/int8.hpp).
+template <>
+struct CacheBlock<std::int8_t> {
+  const std::int8_t* keys = nullptr;
+  const std::int8_t* values = nullptr;
+  const float* key_scales = nullptr;    ///< [256]
+  const float* value_scales = nullptr;  ///< [256]
+};
 
 /// Keys and values of one sequence.
 /// - `check_append(tokens)`: ok, or why not; `append(keys, values)`: [tokens, kv_heads, dim], all or nothing, rounded
@@ -191,9 +200,17 @@ struct CacheBlock {
 /// - `truncate(n)`: keeps the first n places. `block(kv_head, b)`: places [256 b, 256 b + 256).
 /// Laws: what was appended is what is read; a full cache is an error, never silent; nothing but append and truncate
 /// changes the length.
+///
+/// Optional, for caches that do not keep every place, and absent where all are kept:
+/// - `first()`: the lowest place from which on all are held.
+/// - `missing_after(tokens)`: the places that are not held once so many more have been appended, in whatever pieces.
+/// A row that sees one of them is refused. first() = missing_after(0).last.
+/// - `append_limit()`: the most tokens, at least 1, that one append may bring before they are attended to: more would
+/// push out what the first of them sees. The layer appends and attends in pieces of it, and works on a copy where a
+/// forward is longer, so such a cache is copyable. Law: what one append of this size brought can be truncated again.
+/// - `check_truncate(n)`: ok, or why places that a row at n may need are gone; truncate(n) then changes nothing.
 template <class K>
-concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && Element<typename K::Storage> && std::movable<K> &&
-                        std::constructible_from<K, CacheShape, Index> &&
+concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typename K::Storage> && std::movable<K> &&
                         requires(K& k, const K& c, Index n, View<const compute_t<typename K::Storage>, 3> rows) {
                           { c.shape() } noexcept -> std::convertible_to<CacheShape>;
                           { c.length() } noexcept -> std::same_as<Index>;
@@ -204,6 +221,74 @@ concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && Element<typename
                           k.append(rows, rows);
                           k.truncate(n);
                         };
+
+namespace detail {
+
+template <class K>
+concept LimitsAppends = requires(const K& cache) {
+  { cache.append_limit() } noexcept -> std::same_as<Index>;
+};
+template <class K>
+concept MissesPlaces = requires(const K& cache, Index n) {
+  { cache.missing_after(n) } noexcept -> std::same_as<KeyRange>;
+};
+
+/// The most tokens that one append may bring before they are attended to.
+template <class K>
+Index append_limit(const K& cache) noexcept {
+  if constexpr (LimitsAppends<K>)
+    return cache.append_limit();
+  else
+    return std::numeric_limits<Index>::max();
+}
+
+/// The places that are not held once `tokens` more have been appended.
+template <class K>
+KeyRange missing_after(const K& cache, Index tokens) noexcept {
+  if constexpr (MissesPlaces<K>)
+    return cache.missing_after(tokens);
+  else
+    return {};
+}
+
+/// Whether a cache takes `tokens` more, in pieces of at most its limit.
+template <class K>
+Status check_append_all(const K& cache, Index tokens) noexcept {
+  const Index limit = append_limit(cache);
+  if (tokens <= limit) return cache.check_append(tokens);
+  if (tokens > cache.capacity() - cache.length())
+    return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
+                          tokens, cache.length(), cache.capacity());
+  return cache.check_append(limit);
+}
+
+/// Whether a cache can be cut down to `length` tokens.
+template <class K>
+Status check_truncate(const K& cache, Index length) noexcept {
+  if (length < 0 || length > cache.length())
+    return Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, cache.length());
+  if constexpr (requires {
+                  { cache.check_truncate(length) } noexcept -> std::same_as<Status>;
+                })
+    return cache.check_truncate(length);
+  else
+    return {};
+}
+
+/// Refuses a row that sees places which are not held.
+template <class M>
+Status check_held(const M& mask, QueryRow q, Index kv_len, KeyRange missing) noexcept {
+  if (missing.empty()) return {};
+  const KeyRange asked = intersection(mask.range(q, kv_len), missing);
+  if (asked.empty() || mask.block(q, asked) == Visibility::none) return {};
+  return Status::invalid("mask",
+                         "given row %" PRId64 ", which sees keys between %" PRId64 " and %" PRId64
+                         ", allowed rows that see none of the places %" PRId64 " to %" PRId64
+                         ", which the cache no longer holds",
+                         q.row, asked.first, asked.last - 1, missing.first, missing.last - 1);
+}
+
+}  // namespace detail
 
 /// Leaves weights out at random, in training only. `bind(stream)` gives the pattern of one sequence, a value with
 /// `kept(head, query place, key place)` and `factor()`, the 1/(1-p) of the finish.

@@ -57,7 +57,7 @@ inline constexpr Index lanes = 16;
 /// Inner products of projections are chains of this length, added in order. Part of the contract.
 inline constexpr Index projection_block = 256;
 
-/// float for float and the two 16-bit storage formats, double for double.
+/// float for float, the two 16-bit storage formats and int8 codes, double for double.
 template <class T>
 struct ComputeOf {};
 template <>
@@ -76,13 +76,22 @@ template <>
 struct ComputeOf<Eigen::bfloat16> {
   using type = float;
 };
+template <>
+struct ComputeOf<std::int8_t> {
+  using type = float;
+};
 
-/// An element type that the library stores: float, double, Eigen::half or Eigen::bfloat16.
+/// What a cache may store: an element type, or std::int8_t, codes with a scale for each token and kv head
+/// (numeric/int8.hpp).
 template <class T>
-concept Element = requires { typename ComputeOf<T>::type; };
+concept CacheElement = requires { typename ComputeOf<T>::type; };
+
+/// An element type of inputs, weights and results: float, double, Eigen::half or Eigen::bfloat16.
+template <class T>
+concept Element = CacheElement<T> && !std::is_same_v<T, std::int8_t>;
 
 /// The type in which an element type is computed.
-template <Element T>
+template <CacheElement T>
 using compute_t = typename ComputeOf<T>::type;
 
 constexpr Index ceil_div(Index a, Index b) noexcept { return (a + b - 1) / b; }

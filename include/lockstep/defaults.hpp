@@ -111,7 +111,7 @@ struct PolicySet {
   static_assert(KeyValueCache<Cache>, "lockstep: the cache does not offer what concept KeyValueCache asks");
   static_assert(std::same_as<compute_t<typename Cache::Storage>, Compute>,
                 "lockstep: the cache's storage must be computed in the layer's compute type: double for double, float, "
-                "half or bfloat16 for the others");
+                "half, bfloat16 or int8 for the others");
   static_assert(DropoutPattern<Dropout>,
                 "lockstep: the dropout policy does not offer what concept DropoutPattern asks");
   static_assert(WeightFormat<Weights>, "lockstep: the weight format does not offer what concept WeightFormat asks");

@@ -226,7 +226,20 @@ struct View {
   }
 };
 
+/// The order of key and value memory: NHD or HND.
+enum class Order { token_head_dim, head_token_dim };
+
 namespace detail {
+
+/// A view in some order as [tokens, heads, dim].
+template <class T>
+constexpr View<T, 3> tokens_first(View<T, 3> view, Order order) noexcept {
+  if (order == Order::head_token_dim) {
+    std::swap(view.extent[0], view.extent[1]);
+    std::swap(view.stride[0], view.stride[1]);
+  }
+  return view;
+}
 
 /// "[3, 7]", for messages.
 struct ShapeText {

@@ -15,9 +15,11 @@ namespace lockstep {
 ///
 ///     K(place, d) = (place/16) ceil(head_dim/2) 32 + (d/2) 32 + (place%16) 2 + d%2
 ///     V(place, d) = (d/16) 4096 + (place/2) 32 + (d%16) 2 + place%2
+///
+/// and 8-bit storage four.
 template <class S>
 struct BlockLayout {
-  static constexpr Index pair = sizeof(S) == 2 ? 2 : 1;
+  static constexpr Index pair = sizeof(S) < 4 ? 4 / static_cast<Index>(sizeof(S)) : 1;  // steps in one line
   static constexpr Index value_slab = block_keys * lanes;
 
   static constexpr Index key_tile(Index head_dim) noexcept { return round_up(head_dim, pair) * lanes; }

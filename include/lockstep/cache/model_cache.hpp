@@ -65,7 +65,8 @@ class ModelCache {
                                "given layers of lengths %" PRId64 " and %" PRId64
                                ", allowed one length: roll back the forward that failed",
                                length(), length_of(any));
-      if (Status s = std::visit([tokens](const auto& cache) { return cache.check_append(tokens); }, any); !s.ok())
+      if (Status s = std::visit([tokens](const auto& cache) { return detail::check_append_all(cache, tokens); }, any);
+          !s.ok())
         return s;
     }
     return {};
@@ -76,7 +77,8 @@ class ModelCache {
     return {length(), tokens};
   }
 
-  /// Forgets what layers have appended since begin(): after a forward that failed between layers.
+  /// Forgets what layers have appended since begin(): after a forward that failed between layers. Errors: a layer whose
+  /// cache no longer holds what it needs there, which a step of at most append_limit() tokens does not bring about.
   void rollback(const Step& step) {
     for (Any& any : caches_)
       std::visit(
@@ -85,12 +87,11 @@ class ModelCache {
           },
           any);
   }
-  /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0; nothing is changed
-  /// then.
+  /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0, or one at which a
+  /// layer's cache no longer holds what it needs; nothing is changed then.
   void truncate(Index length) {
     for (const Any& any : caches_)
-      if (length < 0 || length > length_of(any))
-        raise(Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_of(any)));
+      raise_unless_ok(std::visit([length](const auto& cache) { return detail::check_truncate(cache, length); }, any));
     for (Any& any : caches_) std::visit([length](auto& cache) { cache.truncate(length); }, any);
   }
   void clear() { rollback({}); }

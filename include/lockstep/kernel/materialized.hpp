@@ -113,10 +113,17 @@ struct Materialized {
     for (Index g = 0; g < keys.extent[1]; ++g)
       for (Index place = 0; place < keys.extent[0]; ++place) {
         const auto block = cache.block(g, place / block_keys);
+        const Index at = place % block_keys;
         for (Index d = 0; d < keys.extent[2]; ++d)
-          keys(place, g, d) = widen(block.keys[Layout::key(place % block_keys, d, keys.extent[2])]);
-        for (Index d = 0; d < values.extent[2]; ++d)
-          values(place, g, d) = widen(block.values[Layout::value(place % block_keys, d)]);
+          keys(place, g, d) = widen(block.keys[Layout::key(at, d, keys.extent[2])]);
+        for (Index d = 0; d < values.extent[2]; ++d) values(place, g, d) = widen(block.values[Layout::value(at, d)]);
+        if constexpr (requires { block.key_scales; }) {
+          const FloatEnvironment environment;
+          for (Index d = 0; d < keys.extent[2]; ++d)
+            keys(place, g, d) = rounded(keys(place, g, d) * block.key_scales[at]);
+          for (Index d = 0; d < values.extent[2]; ++d)
+            values(place, g, d) = rounded(values(place, g, d) * block.value_scales[at]);
+        }
       }
   }
 };

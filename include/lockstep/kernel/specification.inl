@@ -14,21 +14,26 @@ struct SpecificationRow {
   std::byte* own;  // a block of the row's own, where the cache has such
 };
 
-/// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate chains.
+/// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2, and 9 for codes. Lanes of a tile are
+/// separate chains.
 template <class C, class Cache, class Rules>
 inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
                          const SpecificationRow<C>& row, C* logit) noexcept {
-  using Layout = BlockLayout<typename Cache::Storage>;
+  using S = typename Cache::Storage;
+  using Layout = BlockLayout<S>;
   const C* query = row.query;
   const Index kv_head = rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads);
-  const auto* block = block_of(call, kv_head, b, q.row - call.first_row, row.own).keys;
+  const CacheBlock<S> block = block_of(call, kv_head, b, q.row - call.first_row, row.own);
   for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
     C s[lanes] = {};
     for (Index d = 0; d < rules.head_dim; ++d)
       for (Index lane = 0; lane < lanes; ++lane)
-        s[lane] = fma(query[d], widen(block[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
+        s[lane] = fma(query[d], widen(block.keys[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
     for (Index lane = 0; lane < lanes; ++lane) logit[tile + lane] = s[lane];
   }
+  if constexpr (requires { block.key_scales; })
+    for (Index j = keys.first - b * block_keys; j < keys.last - b * block_keys; ++j)
+      logit[j] = rounded(logit[j] * block.key_scales[j]);
   for (Index j = keys.first; j < keys.last; ++j)
     logit[j - b * block_keys] = rules.transform(logit[j - b * block_keys], q, j);
 }
@@ -50,7 +55,8 @@ inline bool block_visible(const Rules& rules, QueryRow q, Index b, KeyRange keys
 template <class C, class Cache, class Rules, class Pattern>
 inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q,
                        Index b, KeyRange keys, const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
-  using Layout = BlockLayout<typename Cache::Storage>;
+  using S = typename Cache::Storage;
+  using Layout = BlockLayout<S>;
   if (!block_visible(rules, q, b, keys, row.seen)) return false;
   block_logits(call, rules, q, b, keys, row, row.logit);
 
@@ -69,12 +75,15 @@ inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, 
     for (Index lane = 0; lane < half; ++lane) lane_sum[lane] = rounded(lane_sum[lane] + lane_sum[lane + half]);
 
   const Index kv_head = rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads);
-  const auto* values = block_of(call, kv_head, b, q.row - call.first_row, row.own).values;
+  const CacheBlock<S> block = block_of(call, kv_head, b, q.row - call.first_row, row.own);
+  if constexpr (requires { block.value_scales; })
+    for (Index j = first; j < last; ++j)
+      if (row.seen[j]) row.weight[j] = rounded(row.weight[j] * block.value_scales[j]);
   for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = 0;
   for (Index j = first; j < last; ++j)
     if (row.seen[j] && (!rules.training || pattern.kept(q.head, q.place, b * block_keys + j)))
       for (Index d = 0; d < rules.v_head_dim; ++d)
-        row.block_sum[d] = fma(row.weight[j], widen(values[Layout::value(j, d)]), row.block_sum[d]);
+        row.block_sum[d] = fma(row.weight[j], widen(block.values[Layout::value(j, d)]), row.block_sum[d]);
 
   const C alpha = split.join_block(m, lane_sum[0]);
   for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = fma(row.split_sum[d], alpha, row.block_sum[d]);

@@ -5,9 +5,9 @@ template <class C, int R>
 inline constexpr int tile_lines =
     static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
 
-/// Bytes of the 16 lanes that one load brings: of one step, or of two in 16-bit storage.
+/// Bytes of the 16 lanes that one load brings: of one step, or of as many as one line holds in narrow storage.
 template <class S>
-inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * (sizeof(S) == 2 ? 2 : 1);
+inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * BlockLayout<S>::pair;
 
 /// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
 /// second-level cache.
@@ -19,11 +19,20 @@ template <int N, bool Few, class S, class Places>
     fetch_lines<N>(lines, places, k);
 }
 
-/// Logits of R rows and key tiles [first, first + N) of a block: rule 2. Few rows wait for memory, not for arithmetic:
-/// they request `ahead` meanwhile.
+/// A block from one of its key tiles on.
+template <class S>
+inline CacheBlock<S> from_tile(CacheBlock<S> block, Index tile, Index head_dim) noexcept {
+  block.keys += tile * BlockLayout<S>::key_tile(head_dim);
+  if constexpr (requires { block.key_scales; }) block.key_scales += tile * lanes;
+  return block;
+}
+
+/// Logits of R rows and the first N key tiles of `block`: rule 2, and 9 for codes. Few rows wait for memory, not for
+/// arithmetic: they request `ahead` meanwhile.
 template <class C, class S, int R, int N, bool Few>
-[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const S* keys, Index head_dim, C* score,
+[[gnu::noinline]] void score_lines(const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, C* score,
                                    Ahead& ahead) noexcept {
+  const S* keys = block.keys;
   RegisterTile<C, R, N> tile;
   tile.clear();
   const LinePlaces<N, lanes> tiles{BlockLayout<S>::key_tile(head_dim)};
@@ -31,20 +40,22 @@ template <class C, class S, int R, int N, bool Few>
          [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
   unroll<R>([&](auto r) __attribute__((always_inline)) {
     unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) {
-      Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, tile.sum[r][v]);
+      auto s = tile.sum[r][v];
+      if constexpr (requires { block.key_scales; })
+        s = Simd<C>::mul(s, Simd<C>::load(block.key_scales + v * Simd<C>::width));
+      Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, s);
     });
   });
 }
 
 /// The same for key tiles [first, last). A narrower tile at the end computes few keys beyond the last one seen.
 template <class C, class S, int R, bool Few>
-inline void score_rows(const C* query, Index q_stride, const S* keys, Index head_dim, Index first, Index last, C* score,
-                       Ahead ahead) noexcept {
+inline void score_rows(const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, Index first, Index last,
+                       C* score, Ahead ahead) noexcept {
   constexpr int most = tile_lines<C, R>;
-  const Index key_tile = BlockLayout<S>::key_tile(head_dim);
   Index t = first;
   const auto take = [&]<int N>() __attribute__((always_inline)) {
-    score_lines<C, S, R, N, Few>(query, q_stride, keys + t * key_tile, head_dim, score + t * lanes, ahead);
+    score_lines<C, S, R, N, Few>(query, q_stride, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
     t += N;
   };
   while (t + most <= last) take.template operator()<most>();
@@ -149,9 +160,10 @@ template <class C>
   return V::fold_larger(V::larger(even, odd));
 }
 
-/// Weights E(s - m) in place on lines [first_line, last_line), and their sum.
-template <class C>
-[[gnu::noinline]] C row_weights(C* score, Index first_line, Index last_line, C m) noexcept {
+/// Weights E(s - m) in place on lines [first_line, last_line), and their sum. Over codes the weights are then
+/// multiplied by the values' scales: rule 9.
+template <class C, class S>
+[[gnu::noinline]] C row_weights(CacheBlock<S> block, C* score, Index first_line, Index last_line, C m) noexcept {
   using V = Simd<C>;
   const auto anchor = V::broadcast(SoftmaxState<C>::anchor(m));
   typename V::Reg sum[per_line<C>];
@@ -160,8 +172,11 @@ template <class C>
     unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) {
       C* s = score + line * lanes + v * V::width;
       const auto p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
-      V::store(s, p);
       sum[v] = V::add(sum[v], p);
+      if constexpr (requires { block.value_scales; })
+        V::store(s, V::mul(p, V::load(block.value_scales + line * lanes + v * V::width)));
+      else
+        V::store(s, p);
     });
   return V::fold_sum(sum);
 }
@@ -189,7 +204,7 @@ constexpr Index tile_height(Index rows) noexcept {
 /// translation units may instantiate them in one of them.
 template <class C, class S>
 struct TileProducts {
-  static void scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim, Index first,
+  static void scores(Index height, const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, Index first,
                      Index last, C* score, Ahead ahead) noexcept;
   static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines,
                     C* sum, Index o_stride, Ahead ahead) noexcept;
@@ -198,10 +213,10 @@ struct TileProducts {
 };
 
 template <class C, class S>
-void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const S* keys, Index head_dim,
+void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, CacheBlock<S> block, Index head_dim,
                                 Index first, Index last, C* score, Ahead ahead) noexcept {
   with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    score_rows<C, S, R, Few>(query, q_stride, keys, head_dim, first, last, score, ahead);
+    score_rows<C, S, R, Few>(query, q_stride, block, head_dim, first, last, score, ahead);
   });
 }
 template <class C, class S>
@@ -281,7 +296,7 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
 
   const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes),
               value_lines = ceil_div(rules.v_head_dim, lanes);
-  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block.keys,
+  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block,
                              rules.head_dim, first_tile, last_tile, scratch.score,
                              values_ahead(block.values, value_lines, first_tile, last_tile));
 
@@ -306,7 +321,7 @@ inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<ty
     in_block[r].first_block = !row.seen;
     row.seen = true;
     in_block[r].alpha = row.split.join_block(
-        m[r], row_weights(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
+        m[r], row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
     if (in_block[r].listed)
       TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed + r * block_keys, listed_keys[r],
                                        in_block[r], value_lines, sum + r * scratch.o_stride);
@@ -471,7 +486,7 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
       TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0,
-                                 block_of(call, part.kv_head, b, i, scratch.own).keys, rules.head_dim,
+                                 block_of(call, part.kv_head, b, i, scratch.own), rules.head_dim,
                                  (keys.first - base) / lanes, ceil_div(keys.last - base, lanes), scratch.score, {});
       rules.transform(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {

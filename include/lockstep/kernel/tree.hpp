@@ -33,7 +33,8 @@ class TreeCache {
   Index own_bytes() const noexcept { return own_bytes(cache_->shape()); }
   static constexpr Index own_bytes(const CacheShape& shape) noexcept {
     return (Layout::key_block(shape.head_dim) + Layout::value_block(shape.v_head_dim)) *
-           static_cast<Index>(sizeof(Storage));
+               static_cast<Index>(sizeof(Storage)) +
+           (scaled ? 2 * block_keys * static_cast<Index>(sizeof(float)) : 0);
   }
 
   /// Block b as node sees it: the context's part of it, then the nodes of its path that stand there.
@@ -41,11 +42,17 @@ class TreeCache {
     const CacheShape shape = cache_->shape();
     auto* keys = reinterpret_cast<Storage*>(memory);
     auto* values = keys + Layout::key_block(shape.head_dim);
+    [[maybe_unused]] auto* key_scales = reinterpret_cast<float*>(values + Layout::value_block(shape.v_head_dim));
+    [[maybe_unused]] auto* value_scales = key_scales + block_keys;
     if (const Index places = context_ - b * block_keys; places > 0) {
       const CacheBlock<Storage> from = cache_->block(kv_head, b);
       copy(keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
       for (Index slab = 0; slab < Layout::value_block(shape.v_head_dim); slab += Layout::value_slab)
         copy(values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
+      if constexpr (scaled) {
+        copy(key_scales, from.key_scales, places);
+        copy(value_scales, from.value_scales, places);
+      }
     }
     for (Index n = node; n >= 0; n = parents_[n]) {
       const Index place = context_ + depths_[n] - b * block_keys;
@@ -62,8 +69,11 @@ class TreeCache {
 
  private:
   using Layout = BlockLayout<Storage>;
-  static void copy(Storage* to, const Storage* from, Index n) noexcept {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(Storage));
+  // Codes with scales.
+  static constexpr bool scaled = requires(const CacheBlock<Storage>& block) { block.key_scales; };
+  template <class E>
+  static void copy(E* to, const E* from, Index n) noexcept {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(E));
   }
 
   const Cache* cache_;

@@ -59,7 +59,8 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
-/// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double.
+/// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double; the
+/// code itself for int8.
 template <class S, class C = compute_t<S>>
   requires std::same_as<C, compute_t<S>>
 [[gnu::always_inline]] inline C widen(S value) noexcept {
@@ -68,13 +69,13 @@ template <class S, class C = compute_t<S>>
   } else if constexpr (std::same_as<S, Eigen::bfloat16>) {
     return detail::float_from_bfloat16_bits(std::bit_cast<std::uint16_t>(value));
   } else {
-    return value;
+    return static_cast<C>(value);
   }
 }
 
 /// A computed value rounded once, to nearest even, to storage type S: beyond the range -> infinity, denormals kept,
 /// NaN -> the canonical positive quiet NaN of S. The identity (also on NaN) for float and double.
-template <class S, class C>
+template <Element S, class C>
   requires std::same_as<C, compute_t<S>>
 [[gnu::always_inline]] inline S narrow(C value) noexcept {
   if constexpr (std::same_as<S, Eigen::half>) {

@@ -67,6 +67,18 @@ struct Simd<float> {
     first = _mm256_cvtph_ps(low_halves(_mm256_and_si256(both, _mm256_set1_epi32(0xffff))));
     second = _mm256_cvtph_ps(low_halves(_mm256_srli_epi32(both, 16)));
   }
+  using Codes = __m256i;
+  static Codes load_codes(const std::int8_t* p) noexcept {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  template <int Step>
+  static Reg step_of(Codes x) noexcept {
+    if constexpr (Step < 3) x = _mm256_slli_epi32(x, 24 - 8 * Step);
+    return _mm256_cvtepi32_ps(_mm256_srai_epi32(x, 24));
+  }
+  static Reg load_step(const std::int8_t* p, Index step) noexcept {
+    return step_of<3>(_mm256_sll_epi32(load_codes(p), _mm_cvtsi32_si128(static_cast<int>(24 - 8 * step))));
+  }
 
  private:
   // The eight 32-bit numbers, all below 2^16, as eight 16-bit ones.

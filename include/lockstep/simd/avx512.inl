@@ -76,6 +76,17 @@ struct Simd<float> {
     first = _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtepi32_epi16(all, both));
     second = _mm512_maskz_cvtph_ps(all, _mm512_maskz_cvtepi32_epi16(all, _mm512_maskz_srli_epi32(all, both, 16)));
   }
+  using Codes = __m512i;
+  static Codes load_codes(const std::int8_t* p) noexcept { return _mm512_loadu_si512(p); }
+  template <int Step>
+  static Reg step_of(Codes x) noexcept {
+    if constexpr (Step < 3) x = _mm512_maskz_slli_epi32(all, x, 24 - 8 * Step);
+    return _mm512_maskz_cvtepi32_ps(all, _mm512_maskz_srai_epi32(all, x, 24));
+  }
+  static Reg load_step(const std::int8_t* p, Index step) noexcept {
+    const __m128i left = _mm_cvtsi32_si128(static_cast<int>(24 - 8 * step));
+    return step_of<3>(_mm512_maskz_sll_epi32(all, load_codes(p), left));
+  }
 };
 
 template <>

@@ -58,6 +58,16 @@ struct Simd<float> {
     first = vcvt_f32_f16(vreinterpret_f16_u16(vmovn_u32(both)));
     second = vcvt_f32_f16(vreinterpret_f16_u16(vshrn_n_u32(both, 16)));
   }
+  using Codes = int32x4_t;
+  static Codes load_codes(const std::int8_t* p) noexcept { return vreinterpretq_s32_s8(vld1q_s8(p)); }
+  template <int Step>
+  static Reg step_of(Codes x) noexcept {
+    if constexpr (Step < 3) x = vshlq_n_s32(x, 24 - 8 * Step);
+    return vcvtq_f32_s32(vshrq_n_s32(x, 24));
+  }
+  static Reg load_step(const std::int8_t* p, Index step) noexcept {
+    return step_of<3>(vshlq_s32(load_codes(p), vdupq_n_s32(static_cast<int>(24 - 8 * step))));
+  }
 };
 
 template <>

@@ -1,0 +1,254 @@
+// Blocks of 256 places in memory: their sizes, and how the tokens of one kv head are written and read.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "lockstep/aligned.hpp"
+#include "lockstep/cache/layout.hpp"
+#include "lockstep/concepts.hpp"
+#include "lockstep/numeric/half.hpp"
+#include "lockstep/numeric/int8.hpp"
+#include "lockstep/views.hpp"
+
+namespace lockstep {
+
+/// Whether a storage type holds codes, with a scale for each token and kv head.
+template <class S>
+inline constexpr bool is_quantised = std::same_as<S, std::int8_t>;
+
+/// What a cache of storage S gives and takes as its content: S itself, or float for int8.
+template <CacheElement S>
+using cache_value_t = std::conditional_t<is_quantised<S>, float, S>;
+
+namespace detail {
+
+/// A CacheBlock that may be written. Scales are there for int8 only.
+template <class S>
+struct WritableBlock {
+  S* keys = nullptr;
+  S* values = nullptr;
+  float* key_scales = nullptr;
+  float* value_scales = nullptr;
+
+  CacheBlock<S> read_only() const noexcept {
+    if constexpr (is_quantised<S>)
+      return {keys, values, key_scales, value_scales};
+    else
+      return {keys, values};
+  }
+};
+
+/// Bytes of one block of one kv head, all multiples of 64.
+template <class S>
+struct BlockBytes {
+  Index keys = 0;
+  Index values = 0;
+  Index scales = 0;  // of the keys, and as many of the values
+
+  BlockBytes() noexcept = default;
+  explicit BlockBytes(const CacheShape& shape) noexcept
+      : keys(BlockLayout<S>::key_block(shape.head_dim) * static_cast<Index>(sizeof(S))),
+        values(BlockLayout<S>::value_block(shape.v_head_dim) * static_cast<Index>(sizeof(S))),
+        scales(is_quantised<S> ? block_keys * static_cast<Index>(sizeof(float)) : 0) {}
+  Index all() const noexcept { return keys + values + 2 * scales; }
+};
+
+/// Refuses shapes and numbers of tokens whose memory 63 bits of bytes do not count.
+template <class S>
+Status check_cache_sizes(const CacheShape& shape, const char* argument, Index tokens) noexcept {
+  if (shape.kv_heads < 1 || shape.head_dim < 1 || shape.v_head_dim < 1)
+    return Status::invalid(
+        "shape", "given kv_heads %" PRId64 ", head_dim %" PRId64 ", v_head_dim %" PRId64 ", allowed at least 1 each",
+        shape.kv_heads, shape.head_dim, shape.v_head_dim);
+  // Each factor below 2^31 keeps the sums of the products below within 63 bits once the whole is checked. A place takes
+  // less than 16 elements and two scales beyond its dimensions.
+  constexpr Index limit = Index{1} << 31;
+  Index size = 0;
+  if (tokens < 0 || tokens > (Index{1} << 48) || shape.kv_heads > limit || shape.head_dim > limit ||
+      shape.v_head_dim > limit ||
+      __builtin_mul_overflow(round_up(tokens, block_keys), shape.head_dim + shape.v_head_dim + 40, &size) ||
+      __builtin_mul_overflow(size, shape.kv_heads * static_cast<Index>(sizeof(S)), &size))
+    return Status::length(argument,
+                          "given %" PRId64 " tokens of %" PRId64 " kv heads, allowed 0 to what 63 bits of bytes hold",
+                          tokens, shape.kv_heads);
+  return {};
+}
+
+/// Some blocks of all kv heads in one piece of memory. Per kv head first all key blocks, then all value blocks: decode
+/// reads two linear streams.
+template <class S>
+class BlockArray {
+ public:
+  BlockArray() noexcept = default;
+  BlockArray(const CacheShape& shape, Index blocks, MemorySource source)
+      : bytes_(shape),
+        blocks_(blocks),
+        kv_heads_(shape.kv_heads),
+        memory_(static_cast<std::size_t>(shape.kv_heads * blocks * bytes_.all()), source) {}
+  BlockArray(const BlockArray&) = default;
+  BlockArray& operator=(const BlockArray&) = default;
+  // A moved array is empty.
+  BlockArray(BlockArray&& other) noexcept { swap(other); }
+  BlockArray& operator=(BlockArray&& other) noexcept {
+    BlockArray taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+
+  Index blocks() const noexcept { return blocks_; }
+  Index bytes() const noexcept { return static_cast<Index>(memory_.size()); }
+  const MemorySource& source() const noexcept { return memory_.source(); }
+
+  WritableBlock<S> block(Index kv_head, Index b) const noexcept {
+    std::byte* keys = memory_.data() + kv_head * blocks_ * bytes_.all();
+    std::byte* values = keys + blocks_ * bytes_.keys;
+    WritableBlock<S> block{reinterpret_cast<S*>(keys + b * bytes_.keys),
+                           reinterpret_cast<S*>(values + b * bytes_.values)};
+    if constexpr (is_quantised<S>) {
+      std::byte* scales = values + blocks_ * bytes_.values;
+      block.key_scales = reinterpret_cast<float*>(scales + b * bytes_.scales);
+      block.value_scales = reinterpret_cast<float*>(scales + (blocks_ + b) * bytes_.scales);
+    }
+    return block;
+  }
+
+  /// Block `from` of `source`, whole, into block `to`.
+  void copy_block(Index to, const BlockArray& source, Index from) noexcept {
+    for (Index g = 0; g < kv_heads_; ++g) {
+      const WritableBlock<S> in = source.block(g, from), out = block(g, to);
+      std::memcpy(out.keys, in.keys, static_cast<std::size_t>(bytes_.keys));
+      std::memcpy(out.values, in.values, static_cast<std::size_t>(bytes_.values));
+      if constexpr (is_quantised<S>) {
+        std::memcpy(out.key_scales, in.key_scales, static_cast<std::size_t>(bytes_.scales));
+        std::memcpy(out.value_scales, in.value_scales, static_cast<std::size_t>(bytes_.scales));
+      }
+    }
+  }
+
+  void swap(BlockArray& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(blocks_, other.blocks_);
+    std::swap(kv_heads_, other.kv_heads_);
+    memory_.swap(other.memory_);
+  }
+
+ private:
+  BlockBytes<S> bytes_;
+  Index blocks_ = 0;
+  Index kv_heads_ = 0;
+  AlignedBuffer memory_;
+};
+
+/// f(token, d, index in the block's keys) for the keys of tokens 0 .. tokens - 1 at places at, at + 1, ... of a block,
+/// lanes of a tile together: they are neighbours there.
+template <class S, class F>
+[[gnu::always_inline]] inline void for_each_key(Index at, Index tokens, Index head_dim, F&& f) {
+  constexpr Index pair = BlockLayout<S>::pair;
+  const Index tile = BlockLayout<S>::key_tile(head_dim);
+  for (Index t = 0; t < tokens;) {
+    const Index lane = (at + t) % lanes, left = tokens - t, count = left < lanes - lane ? left : lanes - lane;
+    const Index base = (at + t) / lanes * tile + lane * pair;
+    for (Index d = 0; d < head_dim; ++d) {
+      const Index line = base + d / pair * (lanes * pair) + d % pair;
+      for (Index i = 0; i < count; ++i) f(t + i, d, line + i * pair);
+    }
+    t += count;
+  }
+}
+
+/// The same for values: 16 dimensions of a token are neighbours.
+template <class S, class F>
+[[gnu::always_inline]] inline void for_each_value(Index at, Index tokens, Index v_head_dim, F&& f) {
+  constexpr Index pair = BlockLayout<S>::pair;
+  for (Index first = 0; first < v_head_dim; first += lanes) {
+    const Index dims = v_head_dim - first < lanes ? v_head_dim - first : lanes;
+    for (Index t = 0; t < tokens; ++t) {
+      const Index line = BlockLayout<S>::value(at + t, first);
+      for (Index d = 0; d < dims; ++d) f(t, first + d, line + d * pair);
+    }
+  }
+}
+
+/// The scales of rows [tokens, dim], into scale[0 .. tokens).
+inline void put_scales(View<const float, 2> rows, float* scale) noexcept {
+  for (Index t = 0; t < rows.extent[0]; ++t) {
+    float largest = 0;
+    for (Index d = 0; d < rows.extent[1]; ++d) {
+      const float x = rows(t, d), size = x < 0 ? -x : x;
+      largest = size > largest ? size : largest;
+    }
+    scale[t] = int8_scale(largest);
+  }
+}
+
+/// Stores keys [tokens, head_dim] and values [tokens, v_head_dim] of one kv head, in the compute type, at places at,
+/// at + 1, ... of a block: rounded once, or as codes and scales.
+template <class S>
+void store_tokens(const WritableBlock<S>& block, Index at, View<const compute_t<S>, 2> keys,
+                  View<const compute_t<S>, 2> values) noexcept {
+  const Index tokens = keys.extent[0];
+  if constexpr (is_quantised<S>) {
+    put_scales(keys, block.key_scales + at);
+    put_scales(values, block.value_scales + at);
+    for_each_key<S>(at, tokens, keys.extent[1], [&](Index t, Index d, Index i) {
+      block.keys[i] = int8_code(keys(t, d), block.key_scales[at + t]);
+    });
+    for_each_value<S>(at, tokens, values.extent[1], [&](Index t, Index d, Index i) {
+      block.values[i] = int8_code(values(t, d), block.value_scales[at + t]);
+    });
+  } else {
+    for_each_key<S>(at, tokens, keys.extent[1],
+                    [&](Index t, Index d, Index i) { block.keys[i] = narrow<S>(keys(t, d)); });
+    for_each_value<S>(at, tokens, values.extent[1],
+                      [&](Index t, Index d, Index i) { block.values[i] = narrow<S>(values(t, d)); });
+  }
+}
+
+/// Copies elements of storage as they are: rows of keys or of values into a block, and out of it.
+template <class S>
+void copy_keys_in(View<const S, 2> rows, S* keys, Index at) noexcept {
+  for_each_key<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { keys[i] = rows(t, d); });
+}
+template <class S>
+void copy_values_in(View<const S, 2> rows, S* values, Index at) noexcept {
+  for_each_value<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { values[i] = rows(t, d); });
+}
+template <class S>
+void copy_keys_out(const S* keys, Index at, View<S, 2> rows) noexcept {
+  for_each_key<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { rows(t, d) = keys[i]; });
+}
+template <class S>
+void copy_values_out(const S* values, Index at, View<S, 2> rows) noexcept {
+  for_each_value<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { rows(t, d) = values[i]; });
+}
+
+/// f(block number, first place in the block, tokens) for the blocks that hold places [first, last).
+template <class F>
+void for_each_block(Index first, Index last, F&& f) {
+  for (Index place = first; place < last;) {
+    const Index at = place % block_keys;
+    const Index tokens = last - place < block_keys - at ? last - place : block_keys - at;
+    f(place / block_keys, at, tokens);
+    place += tokens;
+  }
+}
+
+/// Refuses numbers that have no scale: rows [tokens, kv_heads, dim] for int8 storage must be finite.
+inline Status check_finite(const char* argument, View<const float, 3> rows) noexcept {
+  for (Index t = 0; t < rows.extent[0]; ++t)
+    for (Index g = 0; g < rows.extent[1]; ++g)
+      for (Index d = 0; d < rows.extent[2]; ++d)
+        if (const float x = rows(t, g, d); (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) == 0x7f800000u)
+          return Status::invalid(argument,
+                                 "given %f at token %" PRId64 ", kv head %" PRId64
+                                 ", allowed finite numbers: int8 storage has codes for no others",
+                                 static_cast<double>(x), t, g);
+  return {};
+}
+
+}  // namespace detail
+
+}  // namespace lockstep

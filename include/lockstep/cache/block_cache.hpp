@@ -1,0 +1,231 @@
+// What all caches of blocks do alike: append, write at places, import and export.
+#pragma once
+
+#include "lockstep/cache/block.hpp"
+#include "lockstep/concepts.hpp"
+#include "lockstep/views.hpp"
+
+namespace lockstep::detail {
+
+/// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
+/// the class that derives from it, says where blocks lie and offers, to this class as a friend,
+/// - `check_append(tokens)`;
+/// - `make_room(first, last)`: makes places [first, last) writable, first <= length(), or raises and changes nothing;
+/// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
+/// - `settle()`: called after each change of the length; noexcept.
+template <class Cache, CacheElement S>
+class BlockCache {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::cache;
+  using Storage = S;
+  using Compute = compute_t<S>;
+  /// What import and export speak: Storage, or float where codes are stored.
+  using Value = cache_value_t<S>;
+
+  CacheShape shape() const noexcept { return shape_; }
+  /// Tokens appended, whether all are still held or not.
+  Index length() const noexcept { return length_; }
+  /// The lowest place from which on all are held.
+  Index first() const noexcept { return missing_.empty() ? 0 : missing_.last; }
+
+  /// Which rotary table the keys were rotated by: a number that its maker gives it, 0 where unknown. Copied with the
+  /// cache; an empty cache knows none.
+  std::uint64_t table() const noexcept { return table_; }
+  void set_table(std::uint64_t table) noexcept { table_ = table; }
+
+  /// Places [256 b, 256 b + 256) of one kv head; what lies at or beyond length(), or is missing, is unspecified.
+  CacheBlock<S> block(Index kv_head, Index b) const noexcept { return self().writable(kv_head, b).read_only(); }
+
+  /// Stores the next tokens: keys [tokens, kv_heads, head_dim], values [tokens, kv_heads, v_head_dim]. All or nothing.
+  /// Errors: those of check_append(); other shapes; for int8, numbers that are not finite.
+  void append(View<const Compute, 3> keys, View<const Compute, 3> values) {
+    const Index tokens = keys.extent[0];
+    raise_unless_ok(self().check_append(tokens));
+    raise_unless_ok(check_rows(keys, values, tokens));
+    self().make_room(length_, length_ + tokens);
+    store(keys, values, length_);
+    length_ += tokens;
+    self().settle();
+  }
+
+  /// Stores tokens at places [first, first + tokens): over what is there, and beyond length() as append() does. All or
+  /// nothing. Errors: a first place beyond length(), places that are missing; those of append().
+  void write(Index first, View<const Compute, 3> keys, View<const Compute, 3> values) {
+    const Index tokens = keys.extent[0];
+    if (first < 0 || first > length_)
+      raise(Status::length("first", "given %" PRId64 ", allowed 0 to %" PRId64, first, length_));
+    raise_unless_ok(check_rows(keys, values, tokens));
+    if (tokens > length_ - first) raise_unless_ok(self().check_append(tokens - (length_ - first)));
+    raise_unless_ok(check_places("first", {first, first + tokens}));
+    self().make_room(first, first + tokens);
+    store(keys, values, first);
+    if (first + tokens <= length_) return;
+    length_ = first + tokens;
+    self().settle();
+  }
+
+  /// Stores token i at place (first + i) mod length(): a ring over what is there. The length stays. All or nothing.
+  /// Errors: a first place that is not there, more tokens than places, places that are missing; other shapes; for int8,
+  /// numbers that are not finite.
+  void write_circular(Index first, View<const Compute, 3> keys, View<const Compute, 3> values) {
+    const Index tokens = keys.extent[0];
+    if (first < 0 || first >= length_ || tokens > length_)
+      raise(Status::length("first",
+                           "given %" PRId64 " and %" PRId64 " tokens, allowed places 0 to %" PRId64
+                           " and no more tokens than these",
+                           first, tokens, length_ - 1));
+    raise_unless_ok(check_rows(keys, values, tokens));
+    const Index straight = tokens < length_ - first ? tokens : length_ - first;
+    raise_unless_ok(check_places("first", {first, first + straight}));
+    raise_unless_ok(check_places("first", {0, tokens - straight}));
+    self().make_room(first, first + straight);
+    self().make_room(0, tokens - straight);
+    store(keys.part(0, 0, straight), values.part(0, 0, straight), first);
+    store(keys.part(0, straight, tokens - straight), values.part(0, straight, tokens - straight), 0);
+  }
+
+  /// The keys, as stored (codes times scale for int8), into [kv_heads, length, head_dim] or [length, kv_heads,
+  /// head_dim]. Errors: another shape; places that are missing.
+  template <class U>
+    requires ViewableAs<U, Value, 3>
+  void export_keys(U&& out, Order order = Order::head_token_dim) const {
+    const auto rows = tokens_first(View<Value, 3>(out), order);
+    check_export(rows, shape_.head_dim);
+    for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
+      const CacheBlock<S> from = block(g, b);
+      const auto to = head_rows(rows, g, first, tokens);
+      if constexpr (is_quantised<S>)
+        for_each_key<S>(at, tokens, shape_.head_dim, [&](Index t, Index d, Index i) {
+          to(t, d) = rounded(widen(from.keys[i]) * from.key_scales[at + t]);
+        });
+      else
+        copy_keys_out(from.keys, at, to);
+    });
+  }
+  /// The values, into [kv_heads, length, v_head_dim] or [length, kv_heads, v_head_dim]. Errors: as above.
+  template <class U>
+    requires ViewableAs<U, Value, 3>
+  void export_values(U&& out, Order order = Order::head_token_dim) const {
+    const auto rows = tokens_first(View<Value, 3>(out), order);
+    check_export(rows, shape_.v_head_dim);
+    for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
+      const CacheBlock<S> from = block(g, b);
+      const auto to = head_rows(rows, g, first, tokens);
+      if constexpr (is_quantised<S>)
+        for_each_value<S>(at, tokens, shape_.v_head_dim, [&](Index t, Index d, Index i) {
+          to(t, d) = rounded(widen(from.values[i]) * from.value_scales[at + t]);
+        });
+      else
+        copy_values_out(from.values, at, to);
+    });
+  }
+
+  /// Replaces all that is stored by keys [kv_heads, length, head_dim] and values [kv_heads, length, v_head_dim], or
+  /// [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does. All or nothing. Errors:
+  /// more tokens than fit; other shapes; for int8, numbers that are not finite.
+  template <class K, class V>
+    requires(ViewableAs<K, const cache_value_t<S>, 3> && ViewableAs<V, const cache_value_t<S>, 3>)
+  void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
+    const auto k = tokens_first(View<const Value, 3>(keys), order),
+               v = tokens_first(View<const Value, 3>(values), order);
+    const Index tokens = k.extent[0];
+    if (tokens > self().capacity())
+      raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, tokens, self().capacity()));
+    raise_unless_ok(check_rows(k, v, tokens));
+    self().make_room(0, tokens);
+    missing_ = {};
+    length_ = tokens;
+    self().settle();
+    if constexpr (is_quantised<S>)
+      store(k, v, 0);
+    else
+      for_each_part(0, tokens, [&](Index g, Index b, Index at, Index from, Index count) {
+        const WritableBlock<S> to = self().writable(g, b);
+        copy_keys_in(head_rows(k, g, from, count), to.keys, at);
+        copy_values_in(head_rows(v, g, from, count), to.values, at);
+      });
+  }
+
+  void clear() noexcept { shorten(0); }
+
+ protected:
+  BlockCache() noexcept = default;
+  explicit BlockCache(const CacheShape& shape) noexcept : shape_(shape) {}
+  BlockCache(const BlockCache&) noexcept = default;
+  BlockCache& operator=(const BlockCache&) noexcept = default;
+  ~BlockCache() = default;
+
+  /// Keeps the first `length` tokens, 0 <= length <= length().
+  void shorten(Index length) noexcept {
+    length_ = length;
+    if (length <= missing_.first) missing_ = {};
+    if (length < missing_.last) missing_.last = length;
+    if (length == 0) table_ = 0;
+    self().settle();
+  }
+  void swap(BlockCache& other) noexcept {
+    std::swap(shape_, other.shape_);
+    std::swap(length_, other.length_);
+    std::swap(missing_, other.missing_);
+    std::swap(table_, other.table_);
+  }
+
+  CacheShape shape_;
+  Index length_ = 0;
+  KeyRange missing_;  // places below length_ that are not held; empty: {0, 0}
+  std::uint64_t table_ = 0;
+
+ private:
+  Cache& self() noexcept { return static_cast<Cache&>(*this); }
+  const Cache& self() const noexcept { return static_cast<const Cache&>(*this); }
+
+  template <class U>
+  Status check_rows(View<const U, 3> keys, View<const U, 3> values, Index tokens) const noexcept {
+    if (Status s = check_shape("keys", keys, {tokens, shape_.kv_heads, shape_.head_dim}); !s.ok()) return s;
+    if (Status s = check_shape("values", values, {tokens, shape_.kv_heads, shape_.v_head_dim}); !s.ok()) return s;
+    if constexpr (is_quantised<S>) {
+      if (Status s = check_finite("keys", keys); !s.ok()) return s;
+      return check_finite("values", values);
+    }
+    return {};
+  }
+  Status check_places(const char* argument, KeyRange places) const noexcept {
+    if (const KeyRange gone = intersection(places, missing_); !gone.empty())
+      return Status::invalid(argument,
+                             "given place %" PRId64 ", allowed none of %" PRId64 " to %" PRId64
+                             ", which the cache does not hold",
+                             gone.first, missing_.first, missing_.last - 1);
+    return {};
+  }
+  void check_export(View<Value, 3> rows, Index dim) const {
+    raise_unless_ok(check_shape("out", rows, {length_, shape_.kv_heads, dim}));
+    raise_unless_ok(check_places("cache", {0, length_}));
+  }
+
+  /// f(kv head, block, first place in it, first place, tokens) over places [first, last).
+  template <class F>
+  void for_each_part(Index first, Index last, F&& f) const {
+    for (Index g = 0; g < shape_.kv_heads; ++g) {
+      Index place = first;
+      for_each_block(first, last, [&](Index b, Index at, Index tokens) {
+        f(g, b, at, place, tokens);
+        place += tokens;
+      });
+    }
+  }
+  /// Rows [tokens, dim] of one head of [tokens, kv_heads, dim].
+  template <class U>
+  static View<U, 2> head_rows(View<U, 3> rows, Index g, Index first, Index tokens) noexcept {
+    return View<U, 2>(rows.data + first * rows.stride[0] + g * rows.stride[1], {tokens, rows.extent[2]},
+                      {rows.stride[0], rows.stride[2]});
+  }
+  void store(View<const Compute, 3> keys, View<const Compute, 3> values, Index first) noexcept {
+    const FloatEnvironment environment;  // scales and codes are divisions and roundings
+    for_each_part(first, first + keys.extent[0], [&](Index g, Index b, Index at, Index place, Index tokens) {
+      store_tokens(self().writable(g, b), at, head_rows(keys, g, place - first, tokens),
+                   head_rows(values, g, place - first, tokens));
+    });
+  }
+};
+
+}  // namespace lockstep::detail
