@@ -533,6 +533,9 @@ class Attention {
       if (options.offset && *options.offset != cache.length())
         return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
                                cache.length());
+      if constexpr (requires { cache.table(); })
+        if (cache.table() != 0 && cache.table() != table())
+          return Status::invalid("cache", "given keys that another rotary table has rotated, allowed this layer's");
       if (Status s = detail::check_append_all(cache, sequences.length(b)); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
@@ -679,6 +682,19 @@ class Attention {
       chunk.begin = run_chunk(call, caches, lengths, chunk, workspace);
     }
     lengths.complete();
+    for (Index b = 0; b < sequences.count; ++b)
+      if constexpr (requires { detail::cache_at(caches, b)->set_table(table()); })
+        if (sequences.length(b) > 0) detail::cache_at(caches, b)->set_table(table());
+  }
+
+  /// Which table rotates this layer's keys; 0 where none does.
+  std::uint64_t table() const noexcept {
+    if constexpr (requires {
+                    { position_.identity() } -> std::convertible_to<std::uint64_t>;
+                  })
+      return position_.identity();
+    else
+      return 0;
   }
 
   /// Rows [first, first + rows) of all sequences taken one after the other.

@@ -122,6 +122,42 @@ TYPED_TEST(Tree, TreesOfSeveralSequencesShareACall) {
           << "sequence " << b << " node " << node;
 }
 
+// The accepted path stays, the rest is dropped, and decoding goes on as if the path had been decoded.
+TYPED_TEST(Tree, TheCacheKeepsAnAcceptedPath) {
+  using Number = typename TestFixture::T;
+  const Index hidden = this->shape.hidden, length = 245, nodes = 40;
+  const auto before = this->context(length, nodes + 1);
+  const auto parents = braid(nodes);
+  const auto x = this->drafts(nodes + 1, 5);
+  std::vector<Number> y(x.size());
+  for (const Index node : {Index{0}, Index{1}, Index{27}, nodes - 1}) {
+    SCOPED_TRACE(node);
+    const auto path = path_of(parents, node);
+    auto decoded = before, drafted = before;
+    for (const Index n : path) this->layer.forward(rows_of(x, n, 1, hidden), decoded, rows_of(y, n, 1, hidden));
+    this->layer.forward_tree(rows_of(x, 0, nodes, hidden), parents, drafted, rows_of(y, 0, nodes, hidden));
+    drafted.keep(length, path);
+    Outcome<typename TestFixture::Layer> a, b;
+    const auto next = [&](auto& cache, auto& outcome) {
+      outcome.y.resize(at(hidden));
+      this->layer.forward(rows_of(x, nodes, 1, hidden), cache, rows_of(outcome.y, 0, 1, hidden));
+      export_cache(cache, outcome);
+    };
+    next(decoded, a);
+    next(drafted, b);
+    EXPECT_EQ(decoded.length(), drafted.length());
+    expect_same_outcome(this->layer, a, b);
+  }
+  auto cache = before;
+  this->layer.forward_tree(rows_of(x, 0, nodes, hidden), parents, cache, rows_of(y, 0, nodes, hidden));
+  const std::vector<std::vector<Index>> wrong{{nodes}, {2, 1}, {3, 3}, {-1}};
+  for (const auto& path : wrong) {
+    EXPECT_THROW(cache.keep(length, path), std::exception);
+    EXPECT_EQ(cache.length(), length + nodes);
+  }
+  EXPECT_THROW(cache.keep(length + nodes + 1, {}), std::exception);
+}
+
 // The rows of a chain are rows of a plain chunk, also in the results on request.
 TYPED_TEST(Tree, AChainHasTheResultsOfAChunk) {
   using Number = typename TestFixture::T;

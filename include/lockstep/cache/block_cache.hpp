@@ -1,6 +1,8 @@
 // What all caches of blocks do alike: append, write at places, import and export.
 #pragma once
 
+#include <span>
+
 #include "lockstep/cache/block.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/views.hpp"
@@ -82,6 +84,31 @@ class BlockCache {
     self().make_room(0, tokens - straight);
     store(keys.part(0, 0, straight), values.part(0, 0, straight), first);
     store(keys.part(0, straight, tokens - straight), values.part(0, straight, tokens - straight), 0);
+  }
+
+  /// Keeps the first `context` tokens and after them those at places context + path[0], context + path[1], ..., in that
+  /// order, and drops the rest: the accepted path of a draft tree, path rising. All or nothing. Errors: a context or
+  /// path beyond length(), a path that does not rise, places that are missing; what truncate() refuses.
+  void keep(Index context, std::span<const Index> path) {
+    if (context < 0 || context > length_)
+      raise(Status::length("context", "given %" PRId64 ", allowed 0 to %" PRId64, context, length_));
+    Index least = 0;
+    for (const Index node : path) {
+      if (node < least || node >= length_ - context)
+        raise(Status::invalid("path", "given %" PRId64 ", allowed rising numbers from 0 to %" PRId64, node,
+                              length_ - context - 1));
+      least = node + 1;
+    }
+    const Index kept = context + static_cast<Index>(path.size());
+    raise_unless_ok(check_places("context", {context, length_}));
+    raise_unless_ok(self().check_truncate(kept));
+    self().make_room(context, kept);
+    for (Index i = context; i < kept; ++i)
+      if (const Index from = context + path[static_cast<std::size_t>(i - context)]; from != i)
+        for (Index g = 0; g < shape_.kv_heads; ++g)
+          copy_token<S>(block(g, from / block_keys), from % block_keys, self().writable(g, i / block_keys),
+                        i % block_keys, shape_.head_dim, shape_.v_head_dim);
+    shorten(kept);
   }
 
   /// The keys, as stored (codes times scale for int8), into [kv_heads, length, head_dim] or [length, kv_heads,

@@ -34,4 +34,21 @@ struct BlockLayout {
   }
 };
 
+namespace detail {
+
+/// One token of one kv head, as stored: from place `at` of a block to `place` of another.
+template <class S, class From, class To>
+void copy_token(const From& from, Index at, const To& to, Index place, Index head_dim, Index v_head_dim) noexcept {
+  using Layout = BlockLayout<S>;
+  for (Index d = 0; d < head_dim; ++d)
+    to.keys[Layout::key(place, d, head_dim)] = from.keys[Layout::key(at, d, head_dim)];
+  for (Index d = 0; d < v_head_dim; ++d) to.values[Layout::value(place, d)] = from.values[Layout::value(at, d)];
+  if constexpr (requires { from.key_scales; }) {
+    to.key_scales[place] = from.key_scales[at];
+    to.value_scales[place] = from.value_scales[at];
+  }
+}
+
+}  // namespace detail
+
 }  // namespace lockstep

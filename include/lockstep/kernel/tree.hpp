@@ -40,31 +40,36 @@ class TreeCache {
   /// Block b as node sees it: the context's part of it, then the nodes of its path that stand there.
   CacheBlock<Storage> own_block(Index kv_head, Index b, Index node, std::byte* memory) const noexcept {
     const CacheShape shape = cache_->shape();
-    auto* keys = reinterpret_cast<Storage*>(memory);
-    auto* values = keys + Layout::key_block(shape.head_dim);
-    [[maybe_unused]] auto* key_scales = reinterpret_cast<float*>(values + Layout::value_block(shape.v_head_dim));
-    [[maybe_unused]] auto* value_scales = key_scales + block_keys;
+    struct {
+      Storage *keys, *values;
+      float *key_scales, *value_scales;
+    } own{};
+    own.keys = reinterpret_cast<Storage*>(memory);
+    own.values = own.keys + Layout::key_block(shape.head_dim);
+    own.key_scales = reinterpret_cast<float*>(own.values + Layout::value_block(shape.v_head_dim));
+    own.value_scales = own.key_scales + block_keys;
     if (const Index places = context_ - b * block_keys; places > 0) {
       const CacheBlock<Storage> from = cache_->block(kv_head, b);
-      copy(keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
+      copy(own.keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
       for (Index slab = 0; slab < Layout::value_block(shape.v_head_dim); slab += Layout::value_slab)
-        copy(values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
+        copy(own.values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
       if constexpr (scaled) {
-        copy(key_scales, from.key_scales, places);
-        copy(value_scales, from.value_scales, places);
+        copy(own.key_scales, from.key_scales, places);
+        copy(own.value_scales, from.value_scales, places);
       }
     }
     for (Index n = node; n >= 0; n = parents_[n]) {
       const Index place = context_ + depths_[n] - b * block_keys;
       if (place < 0) break;
       if (place >= block_keys) continue;
-      const Index slot = context_ + n, at = slot % block_keys;
-      const CacheBlock<Storage> from = cache_->block(kv_head, slot / block_keys);
-      for (Index d = 0; d < shape.head_dim; ++d)
-        keys[Layout::key(place, d, shape.head_dim)] = from.keys[Layout::key(at, d, shape.head_dim)];
-      for (Index d = 0; d < shape.v_head_dim; ++d) values[Layout::value(place, d)] = from.values[Layout::value(at, d)];
+      const Index slot = context_ + n;
+      detail::copy_token<Storage>(cache_->block(kv_head, slot / block_keys), slot % block_keys, own, place,
+                                  shape.head_dim, shape.v_head_dim);
     }
-    return {keys, values};
+    if constexpr (scaled)
+      return {own.keys, own.values, own.key_scales, own.value_scales};
+    else
+      return {own.keys, own.values};
   }
 
  private:
