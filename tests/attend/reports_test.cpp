@@ -169,7 +169,7 @@ TYPED_TEST(AttendReports, MatesNeverChangeTheOrderOfASum) {
     EXPECT_TRUE(same_bits(alone.context, part(context, 0, 16), 4))
         << mates.size() << " mates, the first of " << mates.front();
   };
-  for (const std::size_t mates : {1, 32, 33, 64}) expect_unchanged(std::vector<Index>(mates, 20));
+  for (const std::size_t mates : {1U, 32U, 33U, 64U}) expect_unchanged(std::vector<Index>(mates, 20));
   expect_unchanged({9});
   expect_unchanged({10});
   expect_unchanged({2000, 1});

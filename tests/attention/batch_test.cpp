@@ -81,7 +81,7 @@ TYPED_TEST(Batch, MatesWithCachesOfOtherLengthsChangeNothing) {
 // vllm-project/vllm#51902, flashinfer-ai/flashinfer#2424: tiles or splits that were chosen from facts of the batch.
 TYPED_TEST(Batch, NumberAndLengthOfTheMatesChangeNothing) {
   const auto alone = this->alone(300, 1, 0);
-  for (const std::size_t mates : {1, 7, 32, 33, 64}) {
+  for (const std::size_t mates : {1U, 7U, 32U, 33U, 64U}) {
     SCOPED_TRACE(mates);
     std::vector<Index> lengths(mates + 1, 9);
     lengths[0] = 300;

@@ -14,6 +14,7 @@ foreach(dir IN LISTS SYSTEM_DIRS)
 endforeach()
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
 file(GLOB sources ${TESTS_DIR}/golden/*_cases.cpp ${TESTS_DIR}/golden/golden_main.cpp ${TESTS_DIR}/meta/kernel_instances.cpp)
+message(STATUS "${compiler}, flags: '${FLAGS}'")
 file(REMOVE_RECURSE ${SCRATCH_DIR})
 file(MAKE_DIRECTORY ${SCRATCH_DIR})
 execute_process(
