@@ -127,4 +127,54 @@ TEST(RotaryAngles, AreRightAtLargePositions) {
   for (const Index pair : {0, 1}) expect_right(narrow, 4, pair, 1048575);
 }
 
+// sgl-project/sglang#33558, turboderp-org/exllamav3#259, ml-explore/mlx-lm#1507, ggml-org/llama.cpp#17945: YaRN's
+// magnitude applied twice, or lost, or an explicit one taken for a further factor.
+TEST(YarnMagnitude, IsInQueriesAndKeysOnce) {
+  const auto logit = [](const ls::YarnScaling& scaling) {
+    using Layer = ls::Attention<double, 1, 1, ls::Rope<ls::HalfSplit>>;
+    const std::vector<double> x{1}, unit{1, 0};
+    std::vector<double> y(1), lse(1);
+    const Layer layer({.hidden = 1, .head_dim = 2},
+                      {.query = rows_of(unit, 0, 2, 1),
+                       .key = rows_of(unit, 0, 2, 1),
+                       .value = rows_of(unit, 0, 2, 1),
+                       .output = rows_of(unit, 0, 1, 2)},
+                      ls::RopeTable<double>({.rotary_dim = 2, .base = 10000, .positions = 100}, scaling),
+                      ls::Scaled{.given = 1});
+    const Index position = 57;
+    // Of one key, the log-sum-exp is its logit.
+    layer.forward(rows_of(x, 0, 1, 1), rows_of(y, 0, 1, 1),
+                  {.lse = ls::View<double, 3>::contiguous(lse.data(), {1, 1, 1}),
+                   .positions = ls::View<const Index, 2>(&position, {1, 1}, {1, 1})});
+    return lse[0];
+  };
+  ls::YarnScaling scaling{.factor = 128, .original_length = 4096};
+  EXPECT_NEAR(logit(scaling), 2.205828, 1e-6);
+  scaling.magnitude = 1.1;
+  EXPECT_NEAR(logit(scaling), 1.21, 1e-14);
+  scaling.magnitude = 1;
+  EXPECT_NEAR(logit(scaling), 1, 1e-14);
+}
+
+// Gemma 4 against GPT-NeoX: the same rotary_dim, other pairs and exponents.
+TEST(PartialRotary, IsProportionalOnlyWhereAsked) {
+  const auto stored = stored_key<ls::HalfSplit>(
+      unit<float>(8, 1), 1, ls::RopeConfig{.rotary_dim = 4, .base = 10000, .positions = 2, .proportional_to = 8});
+  EXPECT_NEAR(static_cast<double>(stored[1]), std::cos(0.1), 1e-7);
+  EXPECT_NEAR(static_cast<double>(stored[5]), std::sin(0.1), 1e-8);
+  EXPECT_EQ(stored[3], 0);
+}
+
+// ggml-org/llama.cpp#4889, #9743: a stored key that is moved to another position.
+TEST(StoredKeys, CanBeShifted) {
+  const ls::RopeTable<float> table({.rotary_dim = 4, .base = 10000, .positions = 6});
+  const auto components = numbers<float>(8, 193);
+  auto key = stored_key<ls::HalfSplit>(components, 5, table);
+  const auto at_three = stored_key<ls::HalfSplit>(components, 3, table);
+  const auto rest = part(key, 4, 4);
+  ls::Rope<ls::HalfSplit, float>(table).shift(key.data(), -2);
+  EXPECT_LE(largest_difference(key, at_three), 0x1p-21);
+  EXPECT_TRUE(same_bits(rest, part(key, 4, 4), 4));
+}
+
 }  // namespace

@@ -153,6 +153,34 @@ Report rotations_repeat(const P& position) {
   return {};
 }
 
+/// A shift rotates on without scaling, and leaves the rest alone. Nothing to hold where there is none.
+template <class C, class P>
+Report shifts_rotate_on(const P& position) {
+  if constexpr (requires(C* row, Index n) {
+                  position.shift(row, n);
+                  position.check_shift(n);
+                }) {
+    const std::vector<Index> all = some_positions(position);
+    for (const Index from : all)
+      for (const Index to : all) {
+        const std::vector<C> row = position_row<C>(position.rotary_dim() + position_rest, 9);
+        std::vector<C> moved = rotated<C>(position, row, from);
+        const std::vector<C> direct = rotated<C>(position, row, to);
+        if (!position.check_shift(to - from).ok()) return said("a shift from ", from, " to ", to, " is refused");
+        position.shift(moved.data(), to - from);
+        const double allowed = product_tolerance<C>(position) * std::sqrt(product(direct, direct));
+        for (std::size_t i = 0; i < row.size(); ++i)
+          if (!(std::abs(static_cast<double>(moved[i]) - static_cast<double>(direct[i])) <= allowed))
+            return said("number ", i, " shifted from position ", from, " to ", to, " is ", moved[i], ", not ",
+                        direct[i]);
+        const auto rest = static_cast<std::size_t>(position.rotary_dim());
+        if (std::memcmp(moved.data() + rest, row.data() + rest, (row.size() - rest) * sizeof(C)) != 0)
+          return said("a shift changes a number behind the first ", rest);
+      }
+  }
+  return {};
+}
+
 /// All laws.
 template <class Subject>
 Report position_laws(const Subject& subject) {
@@ -163,7 +191,7 @@ Report position_laws(const Subject& subject) {
   for (Report r :
        {first_position_only_scales<C>(position, magnitude), norms_scale_by_the_magnitude<C>(position, magnitude),
         products_depend_on_the_distance<C>(position, magnitude), the_rest_keeps_its_bits<C>(position),
-        rotations_repeat<C>(position)})
+        rotations_repeat<C>(position), shifts_rotate_on<C>(position)})
     if (!r.empty()) return r;
   return {};
 }
@@ -198,5 +226,8 @@ TYPED_TEST_P(PositionLaws, TheRestKeepsItsBits) {
 TYPED_TEST_P(PositionLaws, RotationsRepeat) {
   EXPECT_EQ(conformance::rotations_repeat<typename TypeParam::Compute>(this->subject.make()), "");
 }
+TYPED_TEST_P(PositionLaws, ShiftsRotateOn) {
+  EXPECT_EQ(conformance::shifts_rotate_on<typename TypeParam::Compute>(this->subject.make()), "");
+}
 REGISTER_TYPED_TEST_SUITE_P(PositionLaws, FirstPositionOnlyScales, NormsScaleByTheMagnitude,
-                            ProductsDependOnTheDistance, TheRestKeepsItsBits, RotationsRepeat);
+                            ProductsDependOnTheDistance, TheRestKeepsItsBits, RotationsRepeat, ShiftsRotateOn);

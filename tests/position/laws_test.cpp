@@ -1,9 +1,17 @@
 // Every position policy keeps the laws, and one that breaks a law is found.
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "conformance/position.hpp"
+#include "lockstep/position/dynamic_ntk_scaling.hpp"
+#include "lockstep/position/linear_scaling.hpp"
+#include "lockstep/position/llama3_scaling.hpp"
+#include "lockstep/position/long_rope_scaling.hpp"
+#include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/none.hpp"
 #include "lockstep/position/rope.hpp"
+#include "lockstep/position/yarn_scaling.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;
@@ -22,12 +30,74 @@ struct RopeSubject {
   }
 };
 
-struct LongRopeSubject {
+struct LongTableSubject {
   using Compute = float;
   static constexpr const char* name = "HalfSplitLong";
   ls::Rope<ls::HalfSplit, float> make() const {
     static const ls::RopeTable<float> table({.rotary_dim = 8, .base = 1e6, .positions = Index{1} << 20});
     return table;
+  }
+};
+
+// Scaled tables. The magnitude is that of the compute type: a table rounds it once.
+struct Linear {
+  static constexpr const char* name = "LinearFloat";
+  static auto scaling() { return ls::LinearScaling{.factor = 4}; }
+};
+struct DynamicNtk {
+  static constexpr const char* name = "DynamicNtkFloat";
+  static auto scaling() { return ls::DynamicNtkScaling{.factor = 2, .original_length = 2048, .length = 8192}; }
+};
+struct Yarn {
+  static constexpr const char* name = "YarnFloat";
+  static constexpr double magnitude = 0x1.7c3644p+0;  // 0.1 ln 128 + 1, to float
+  static auto scaling() { return ls::YarnScaling{.factor = 128, .original_length = 4096}; }
+};
+struct Llama3 {
+  static constexpr const char* name = "Llama3Float";
+  static auto scaling() { return ls::Llama3Scaling{.factor = 8, .original_length = 1024}; }
+};
+struct LongRope {
+  static constexpr const char* name = "LongRopeFloat";
+  static constexpr double magnitude = 1.25;
+  static auto scaling() {
+    return ls::LongRopeScaling{.short_factors = std::vector<double>(32, 1.5),
+                               .long_factors = std::vector<double>(32, 7.25),
+                               .original_length = 1024,
+                               .length = 4096,
+                               .magnitude = magnitude};
+  }
+};
+template <class Kind>
+struct ScaledSubject : Kind {
+  using Compute = float;
+  ls::Rope<ls::HalfSplit, float> make() const {
+    return ls::RopeTable<float>({.rotary_dim = 64, .positions = 4096}, Kind::scaling());
+  }
+};
+
+template <class Style>
+struct ProportionalSubject {
+  using Compute = float;
+  static constexpr const char* name = Style::adjacent ? "InterleavedProportional" : "HalfSplitProportional";
+  ls::Rope<Style, float> make() const {
+    return ls::RopeTable<float>({.rotary_dim = 24, .positions = 4096, .proportional_to = 64});
+  }
+};
+
+// Each axis moves by the same number of positions from row to row, which is what the laws are about.
+struct MultimodalSubject {
+  using Compute = float;
+  static constexpr const char* name = "HalfSplitMultimodal";
+  ls::MultimodalRope<ls::HalfSplit, float> make() const {
+    static const std::vector<Index> list = [] {
+      std::vector<Index> rows;
+      for (Index p = 0; p < 3000; ++p) rows.insert(rows.end(), {p, p, p});
+      return rows;
+    }();
+    return {ls::RopeTable<float>({.rotary_dim = 64, .positions = 4096}),
+            {8, 12, 12},
+            ls::View<const Index, 2>::contiguous(list.data(), {3000, 3})};
   }
 };
 
@@ -55,9 +125,12 @@ struct SpiralSubject {
   Spiral make() const { return {}; }
 };
 
-using Subjects = testing::Types<NoPositionSubject, RopeSubject<ls::HalfSplit, float, 64>,
-                                RopeSubject<ls::Interleaved, float, 64>, RopeSubject<ls::HalfSplit, double, 20>,
-                                RopeSubject<ls::Interleaved, double, 2>, LongRopeSubject, SpiralSubject>;
+using Subjects =
+    testing::Types<NoPositionSubject, RopeSubject<ls::HalfSplit, float, 64>, RopeSubject<ls::Interleaved, float, 64>,
+                   RopeSubject<ls::HalfSplit, double, 20>, RopeSubject<ls::Interleaved, double, 2>, LongTableSubject,
+                   ScaledSubject<Linear>, ScaledSubject<DynamicNtk>, ScaledSubject<Yarn>, ScaledSubject<Llama3>,
+                   ScaledSubject<LongRope>, ProportionalSubject<ls::HalfSplit>, ProportionalSubject<ls::Interleaved>,
+                   MultimodalSubject, SpiralSubject>;
 
 // One law broken at a time.
 struct Shifted : Spiral {
@@ -78,6 +151,10 @@ struct TooWide : Spiral {
     row[4] = 0.5;
   }
 };
+struct ScalingShift : Spiral {
+  void shift(double* row, Index delta) const noexcept { rotate(row, delta); }
+  ls::Status check_shift(Index) const noexcept { return {}; }
+};
 
 }  // namespace
 
@@ -90,4 +167,5 @@ TEST(PositionConformance, FindsEachBrokenLaw) {
   EXPECT_NE(conformance::norms_scale_by_the_magnitude<double>(Growing{}, 2), "");
   EXPECT_NE(conformance::products_depend_on_the_distance<double>(Squared{}, 2), "");
   EXPECT_NE(conformance::the_rest_keeps_its_bits<double>(TooWide{}), "");
+  EXPECT_NE(conformance::shifts_rotate_on<double>(ScalingShift{}), "");
 }

@@ -110,6 +110,63 @@ TEST(RopeTable, TakesTheCallersOwnNumbersThroughStrides) {
     }
 }
 
+TEST(RopeTable, KnowsWhatItWasMadeOf) {
+  const ls::RopeTable<float> made({.rotary_dim = 6, .base = 1000, .positions = 3});
+  ASSERT_EQ(made.inverse_frequencies().size(), 3U);
+  EXPECT_EQ(made.inverse_frequencies()[0], 1);
+  EXPECT_NEAR(made.inverse_frequencies()[1], 0.1, 1e-16);
+  EXPECT_NEAR(made.inverse_frequencies()[2], 0.01, 1e-17);
+  EXPECT_EQ(made.magnitude(), 1);
+  EXPECT_EQ(made.pair_dim(), 6);
+
+  const float numbers[2] = {0.5F, 2};
+  const auto view = ls::View<const float, 2>::contiguous(numbers, {1, 2});
+  const ls::RopeTable<float> own(view, view), empty;
+  EXPECT_TRUE(own.inverse_frequencies().empty());
+  EXPECT_EQ(own.magnitude(), 1);
+  EXPECT_EQ(own.pair_dim(), 4);
+  EXPECT_TRUE(empty.inverse_frequencies().empty());
+  EXPECT_EQ(empty.magnitude(), 1);
+  EXPECT_EQ(empty.pair_dim(), 0);
+}
+
+TEST(RopeTable, ProportionalTakesItsExponentsFromTheHead) {
+  const ls::RopeTable<double> whole({.rotary_dim = 64, .base = 1e6, .positions = 9}),
+      part({.rotary_dim = 16, .base = 1e6, .positions = 9, .proportional_to = 64});
+  EXPECT_EQ(part.rotary_dim(), 16);
+  EXPECT_EQ(part.pair_dim(), 64);
+  ASSERT_EQ(part.inverse_frequencies().size(), 8U);
+  for (Index p = 0; p < 9; ++p)
+    for (Index i = 0; i < 8; ++i) {
+      EXPECT_EQ(part.cos(p)[i], whole.cos(p)[i]);
+      EXPECT_EQ(part.sin(p)[i], whole.sin(p)[i]);
+    }
+}
+
+#if defined(__x86_64__)
+template <class C>
+void expect_same_rows(double base, double magnitude, Index first) {
+  const ls::RopeTable<C> table({.rotary_dim = 74, .base = base, .positions = 0});
+  const double* frequencies = table.inverse_frequencies().data();
+  const Index rows = 500, pairs = 37;
+  std::vector<C> cos(static_cast<std::size_t>(rows * pairs)), sin = cos, other_cos = cos, other_sin = cos;
+  ls::rope_portable::fill_rows(first, rows, frequencies, pairs, magnitude, cos.data(), sin.data());
+  ls::rope_fma::fill_rows(first, rows, frequencies, pairs, magnitude, other_cos.data(), other_sin.data());
+  EXPECT_EQ(std::memcmp(cos.data(), other_cos.data(), cos.size() * sizeof(C)), 0) << base << " from " << first;
+  EXPECT_EQ(std::memcmp(sin.data(), other_sin.data(), sin.size() * sizeof(C)), 0) << base << " from " << first;
+}
+
+TEST(RopeTable, HasTheSameBitsWithAndWithoutFmaInstructions) {
+  if (!ls::cpu_has_fma()) GTEST_SKIP() << "this CPU has no FMA instructions: nothing to compare with";
+  for (const double base : {2.0, 1e4, 1e6})
+    for (const double magnitude : {1.0, 1.4852030263919618, 0.3})
+      for (const Index first : {Index{0}, Index{130800}, Index{1} << 20, -(Index{1} << 30)}) {
+        expect_same_rows<float>(base, magnitude, first);
+        expect_same_rows<double>(base, magnitude, first);
+      }
+}
+#endif
+
 TEST(RopeTable, DoesNotDependOnTheCallersFloatingPointModes) {
   const ls::RopeTable<float> plain({.rotary_dim = 32, .base = 12345, .positions = 300});
   const ls::RopeTable<double> wide({.rotary_dim = 32, .base = 12345, .positions = 300});

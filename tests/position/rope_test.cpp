@@ -62,6 +62,48 @@ TEST(Rope, PartialRotaryPairsWithinItsOwnWidth) {
   EXPECT_NEAR(neighbours[0], std::cos(3.0) * 1 - std::sin(3.0) * 2, 1e-6);
 }
 
+// Gemma 4: the pairs are those of the whole head, and only the first of them turn.
+TEST(Rope, ProportionalRotaryPairsAcrossTheHead) {
+  const float rest = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> row{1, 2, rest, -0.0F, 5, 6, 1e-42F, rest, -0.0F, rest};
+  const ls::RopeTable<float> table({.rotary_dim = 4, .base = 10000, .positions = 4, .proportional_to = 8});
+  const ls::Rope<ls::HalfSplit, float> half(table);
+  EXPECT_EQ(half.rotary_dim(), 6);
+  std::vector<float> turned = row;
+  half.rotate(turned.data(), 3);
+  const double second = 3 * std::pow(10000, -0.25);  // 2 pairs alone would give 0.03
+  EXPECT_NEAR(turned[0], std::cos(3.0) * 1 - std::sin(3.0) * 5, 1e-6);
+  EXPECT_NEAR(turned[4], std::sin(3.0) * 1 + std::cos(3.0) * 5, 1e-6);
+  EXPECT_NEAR(turned[1], std::cos(second) * 2 - std::sin(second) * 6, 1e-6);
+  EXPECT_NEAR(turned[5], std::sin(second) * 2 + std::cos(second) * 6, 1e-6);
+  EXPECT_EQ(std::memcmp(&turned[2], &row[2], 2 * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(&turned[6], &row[6], 4 * sizeof(float)), 0);
+
+  row = {1, 5, 2, 6, rest, -0.0F, 1e-42F, rest};
+  const ls::Rope<ls::Interleaved, float> neighbours(table);
+  EXPECT_EQ(neighbours.rotary_dim(), 4);
+  std::vector<float> other = row;
+  neighbours.rotate(other.data(), 3);
+  EXPECT_EQ((std::vector<float>{other[0], other[2], other[1], other[3]}),
+            (std::vector<float>{turned[0], turned[1], turned[4], turned[5]}));
+  EXPECT_EQ(std::memcmp(&other[4], &row[4], 4 * sizeof(float)), 0);
+}
+
+TEST(Rope, ProportionalRotaryIsTheWholeHeadsWithAStillTail) {
+  for (const Index rotary : {2, 34, 64, 100}) {
+    const ls::Rope<ls::HalfSplit, float> part{
+        ls::RopeTable<float>({.rotary_dim = rotary, .positions = 3000, .proportional_to = 128})},
+        whole{ls::RopeTable<float>({.rotary_dim = 128, .positions = 3000})};
+    std::vector<float> row(128);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(std::sin(static_cast<double>(3 * i + 1)));
+    std::vector<float> some = row, all = row;
+    part.rotate(some.data(), 2999);
+    whole.rotate(all.data(), 2999);
+    for (std::size_t i = 0; i < 128; ++i)
+      EXPECT_EQ(some[i], static_cast<Index>(i % 64) < rotary / 2 ? all[i] : row[i]) << rotary << ", " << i;
+  }
+}
+
 TEST(Rope, AgreesWithTheReferenceAtEveryPosition) {
   for (const Index rotary : {2, 8, 64, 128})
     for (const Index p : {0, 1, 2, 100, 4095, 32767}) {

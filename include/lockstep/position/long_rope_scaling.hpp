@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lockstep/numeric/log.hpp"
@@ -15,8 +16,8 @@ namespace lockstep {
 ///
 /// A table is of one list: keys rotated by the other one do not go with it.
 struct LongRopeScaling {
-  std::vector<double> short_factors;  ///< [rotary_dim/2]
-  std::vector<double> long_factors;   ///< [rotary_dim/2]
+  std::vector<double> short_factors{};  ///< [rotary_dim/2]
+  std::vector<double> long_factors{};   ///< [rotary_dim/2]
   Index original_length = 0;          ///< the context length before the extension
   Index extended_length = 0;          ///< and after it ("max_position_embeddings")
   Index length = 0;                   ///< of the sequence at hand

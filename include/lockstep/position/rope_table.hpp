@@ -3,8 +3,10 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "lockstep/numeric/trig.hpp"
