@@ -1,13 +1,17 @@
 // attention: queries over past and new keys, by lockstep::attend: all sequences at once, row by row, over plain memory.
 #include <algorithm>
+#include <memory>
 #include <span>
 
 #include <lockstep/attend.hpp>
+#include <lockstep/mask/array.hpp>
 #include <lockstep/mask/none.hpp>
 #include <lockstep/mask/offset_causal.hpp>
+#include <lockstep/mask/sliding_window.hpp>
+#include <lockstep/mask/window.hpp>
 
-#include "flag_mask.hpp"
 #include "operations.hpp"
+#include "placed.hpp"
 #include "tensors.hpp"
 
 namespace cases {
@@ -26,6 +30,8 @@ struct Facts {
         past_len(test.integer("past_len")),
         scale(test.number("scale")),
         causal(test.integer("causal") != 0),
+        left_window(test.integer("left_window")),
+        right_window(test.integer("right_window")),
         offsets(test.integers("q_offset")),
         lengths(test.integers("kv_len")) {
     const std::vector<Index>& q = test.input("Q").shape;
@@ -56,6 +62,7 @@ struct Facts {
   Index heads, kv_heads, head_dim, v_head_dim, past_len;
   double scale;
   bool causal;
+  Index left_window, right_window;  // keys before and after the query's own; below 0: no bound
   std::vector<Index> offsets, lengths;
   Index batch = 0, q_len = 0, new_len = 0, joined_len = 0;
 };
@@ -116,9 +123,9 @@ void require_same(Report& report, const std::string& what, const Outcome<T>& a, 
   report.require_same_bits(what + ": weights", a.weights.values, b.weights.values);
 }
 
-// The sequence and row that a call begins with: a mask that looks them up by number has to know.
+// The sequence and rows of a call: a mask that looks them up by number has to know.
 struct Start {
-  Index sequence, row;
+  Index sequence, row, rows;
 };
 
 template <class T>
@@ -175,11 +182,11 @@ class Run {
 
   template <class MaskAt, class KeysOf>
   Outcome<T> in_pieces(Index rows, MaskAt mask_at, KeysOf keys_of) const {
-    using Mask = decltype(mask_at(Start{0, 0}));
+    using Mask = decltype(mask_at(Start{0, 0, 1}));
     Outcome<T> outcome(facts_);
     for (Index b = 0; b < facts_.batch; ++b)
       for (Index first = 0; first < facts_.q_len; first += rows) {
-        auto options = options_with(mask_at(Start{b, first}));
+        auto options = options_with(mask_at(Start{b, first, rows}));
         // The sequence is alone in its call: its results are a batch of one.
         options.lse = outcome.lse.view().part(0, b, 1).part(2, first, rows);
         options.weights = outcome.weights.view().part(0, b, 1).part(2, first, rows).part(3, 0, facts_.lengths[at(b)]);
@@ -207,26 +214,73 @@ void compare(const Case& test, const Run<T>& run, const Mask& whole_mask, MaskAt
   if (test.has_output("present_value")) report.compare(test, "present_value", run.caches().values.values);
 }
 
+// A mask tensor as numbers of type N, seen as [batch, heads, q_len, kv_len] by leading axes of extent 1.
+template <class N>
+class MaskArray {
+ public:
+  explicit MaskArray(const Tensor& tensor) : numbers_(std::make_unique<N[]>(tensor.values.size())) {
+    const std::size_t rank = tensor.shape.size();
+    if (rank < 1 || rank > 4) throw BadCase("mask: given rank " + std::to_string(rank) + ", allowed 1 to 4");
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) numbers_[i] = static_cast<N>(tensor.values[i]);
+    std::array<Index, 4> shape{1, 1, 1, 1};
+    std::copy(tensor.shape.begin(), tensor.shape.end(), shape.end() - static_cast<std::ptrdiff_t>(rank));
+    all_ = View<const N, 4>::contiguous(numbers_.get(), shape);
+  }
+
+  View<const N, 4> all() const { return all_; }
+  /// The part of one call.
+  View<const N, 4> at(Start start) const {
+    View<const N, 4> part = all_;
+    if (all_.extent[0] != 1) part = part.part(0, start.sequence, 1);
+    if (all_.extent[2] != 1) part = part.part(2, start.row, start.rows);
+    return part;
+  }
+
+ private:
+  std::unique_ptr<N[]> numbers_;
+  View<const N, 4> all_;
+};
+
+// What a query sees by its place alone. The case's bounds count the keys beside the query's own, as Window's do.
+lockstep::Window window_of(const Facts& facts) {
+  lockstep::Window window;
+  if (facts.left_window >= 0) window.left = facts.left_window;
+  if (facts.right_window >= 0) window.right = facts.right_window;
+  if (facts.causal) window.right = 0;
+  return window;
+}
+
 template <class T>
 void run(const Case& test, Report& report) {
-  using lockstep::Causal, lockstep::NoMask, lockstep::OffsetCausal;
+  using lockstep::Causal, lockstep::NoMask, lockstep::OffsetCausal, lockstep::SlidingWindow, lockstep::Window;
   const Facts facts(test);
   const Run<T> calls(test, facts);
-  const OffsetCausal all_offsets{std::span<const Index>(facts.offsets)};
-  if (!test.has_input("mask")) {
-    if (facts.causal) return compare(test, calls, all_offsets, [](Start) { return Causal{}; }, report);
+  const std::span<const Index> offsets(facts.offsets);
+  const Window window = window_of(facts);
+  if (test.has_input("mask")) {
+    const Tensor& mask = test.input("mask");
+    const auto with_array = [&]<class Array, class N>(const MaskArray<N>& array) {
+      compare(
+          test, calls, Placed<Window>(window, offsets) & Array(array.all()),
+          [&](Start start) { return window & Array(array.at(start)); }, report);
+    };
+    if (mask.dtype == "bool") return with_array.template operator()<lockstep::BooleanMask>(MaskArray<bool>(mask));
+    return with_array.template operator()<lockstep::AdditiveMask<T>>(MaskArray<T>(mask));
+  }
+  if (facts.left_window < 0 && facts.right_window < 0) {
+    if (facts.causal) return compare(test, calls, OffsetCausal{offsets}, [](Start) { return Causal{}; }, report);
     return compare(test, calls, NoMask{}, [](Start) { return NoMask{}; }, report);
   }
-  const FlagMask flags(test.input("mask"), {facts.batch, facts.heads, facts.q_len, facts.joined_len});
-  const auto flags_at = [&](Start start) { return flags.from(start.sequence, start.row); };
-  if (!facts.causal) return compare(test, calls, flags, flags_at, report);
-  compare(test, calls, all_offsets & flags, [&](Start start) { return Causal{} & flags_at(start); }, report);
+  if (facts.causal && facts.left_window >= 0) {
+    // SlidingWindow counts the query's own key too.
+    const SlidingWindow sliding{.window = facts.left_window + 1};
+    return compare(test, calls, Placed<SlidingWindow>(sliding, offsets), [&](Start) { return sliding; }, report);
+  }
+  compare(test, calls, Placed<Window>(window, offsets), [&](Start) { return window; }, report);
 }
 
 std::string unsupported(const Case& test) {
-  if (test.integer("left_window") >= 0 || test.integer("right_window") >= 0) return "window";
   if (test.number("softcap") > 0) return "soft-cap";
-  if (test.has_input("mask") && test.input("mask").dtype != "bool") return "additive mask";
   if (test.has_output("scores") && test.integer("scores_mode") != 3) return "logits as output";
   return {};
 }

@@ -1,9 +1,9 @@
 // attention_layer: a whole layer in one pass, in the case's chunks and token by token, all with the same bits.
 #include <memory>
-#include <type_traits>
 
 #include <lockstep/attention.hpp>
 #include <lockstep/mask/key_padding.hpp>
+#include <lockstep/mask/sliding_window.hpp>
 #include <lockstep/position/rope.hpp>
 
 #include "operations.hpp"
@@ -22,6 +22,7 @@ struct Facts {
         head_dim(test.integer("head_dim")),
         hidden(test.integer("hidden")),
         rotary_dim(test.integer("rope.dim")),
+        left_window(test.integer("left_window")),
         scale(test.number("scale")),
         base(test.number("rope.base")),
         chunks(test.integers("chunks")) {
@@ -38,6 +39,7 @@ struct Facts {
   }
 
   Index heads, kv_heads, head_dim, hidden, rotary_dim;
+  Index left_window;  // keys before the query's own; below 0: no bound
   double scale, base;
   std::vector<Index> chunks;
   Index batch = 0, tokens = 0;
@@ -178,15 +180,17 @@ void compare(const Case& test, const Run<T, Position, Mask>& run, const Facts& f
 template <class T, class Position, class... Tables>
 void run_at_position(const Case& test, const Facts& facts, Report& report, Tables... tables) {
   const Weights<T> weights(test, facts);
-  if (!test.has_input("kv_pad"))
-    return compare(test, Run<T, Position, lockstep::Causal>(test, facts, weights, {}, tables...), facts, report);
+  const auto under = [&](auto mask) {
+    compare(test, Run<T, Position, decltype(mask)>(test, facts, weights, mask, tables...), facts, report);
+  };
+  // SlidingWindow counts the query's own key too.
+  const lockstep::SlidingWindow window{.window = facts.left_window + 1};
+  if (!test.has_input("kv_pad")) return facts.left_window < 0 ? under(lockstep::Causal{}) : under(window);
   const std::vector<double>& given = test.input("kv_pad").values;
   const auto flags = std::make_unique<bool[]>(given.size());
   for (std::size_t i = 0; i < given.size(); ++i) flags[i] = given[i] != 0;
   const lockstep::KeyPadding padding(View<const bool, 2>::contiguous(flags.get(), {facts.batch, facts.tokens}));
-  const auto mask = lockstep::Causal{} & padding;
-  compare(test, Run<T, Position, std::remove_const_t<decltype(mask)>>(test, facts, weights, mask, tables...), facts,
-          report);
+  under(lockstep::Causal{} & padding);
 }
 
 template <class T>
@@ -203,7 +207,7 @@ void run(const Case& test, Report& report) {
 }
 
 std::string unsupported(const Case& test) {
-  if (test.integer("left_window") >= 0) return "window";
+  if (test.integer("left_window") >= 0 && test.has_input("kv_pad")) return "window and padding";
   if (test.number("softcap") > 0) return "soft-cap";
   if (test.integer("causal") == 0) return "a layer without a causal mask";
   return unsupported_rope(test);

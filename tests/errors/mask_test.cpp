@@ -102,6 +102,65 @@ TEST(MaskErrors, AChunkMayNotEndBeforeAKeyThatItsRowsSee) {
   none.takes({}, false);
 }
 
+TEST(MaskErrors, AWindowOfNoKeysIsRefusedByTheConstructor) {
+  const std::vector<float> numbers(16, 0.1F);
+  const auto matrix = View<const float, 2>::contiguous(numbers.data(), {4, 4});
+  const ls::LayerWeights<float> weights{.query = matrix, .key = matrix, .value = matrix, .output = matrix};
+  const ls::LayerShape shape{.hidden = 4, .head_dim = 2};
+  const auto refusal = [&]<class Mask>(const Mask& mask) {
+    return errors::outcome_of([&] { ls::Attention<float, 2, 2, Mask> layer(shape, weights, mask); });
+  };
+  EXPECT_TRUE(errors::is_refusal(refusal(ls::SlidingWindow{0}), {invalid, "mask", "0 keys", "at least 1"}));
+  EXPECT_TRUE(errors::is_refusal(refusal(ls::SlidingWindow{4, -1}), {invalid, "mask", "-1 sinks", "at least 0"}));
+  EXPECT_TRUE(
+      errors::is_refusal(refusal(ls::Causal{} & ls::SlidingWindow{-3}), {invalid, "mask", "-3 keys", "at least 1"}));
+  EXPECT_TRUE(errors::is_refusal(refusal(ls::PrefixLm(Index{-1})), {invalid, "mask", "-1 keys", "at least 0"}));
+  EXPECT_EQ(refusal(ls::SlidingWindow{1}).message, "");
+}
+
+TEST(MaskErrors, ACallsOwnWindowIsRefusedBeforeAnythingIsWritten) {
+  using Mask = ls::And<ls::Causal, ls::Window>;
+  for (const bool cached : {true, false}) {
+    Scene<Mask> scene;
+    scene.refuses({{}, {-1, 0}}, cached, {invalid, "mask", "-1 keys before", "at least 0"});
+    scene.takes({{}, {2, 0}}, cached);
+  }
+  const std::array<float, 4> q{};
+  std::array<float, 4> context{7, 7, 7, 7};
+  ls::ContiguousCache<float> cache({1, 2, 2}, 4);
+  cache.append(View<const float, 3>::contiguous(q.data(), {2, 1, 2}),
+               View<const float, 3>::contiguous(q.data(), {2, 1, 2}));
+  const auto query = View<const float, 3>::contiguous(q.data(), {1, 2, 2});
+  const auto out = View<float, 3>::contiguous(context.data(), {1, 2, 2});
+  const auto raised = errors::outcome_of([&] { ls::attend<ls::SlidingWindow>(query, cache, out); });
+  EXPECT_TRUE(errors::is_refusal(raised, {invalid, "mask", "0 keys", "at least 1"}));
+  EXPECT_STREQ(ls::check_attend<ls::SlidingWindow>(query, cache, out).message(), raised.message.c_str());
+  EXPECT_EQ(context, (std::array<float, 4>{7, 7, 7, 7}));
+}
+
+TEST(MaskErrors, ArraysMustBroadcastToTheCallsHeadsAndRows) {
+  const auto mask = [](std::array<Index, 4> extents) {
+    return ls::BooleanMask(View<const bool, 4>::contiguous(flags.data(), extents));
+  };
+  for (const bool cached : {true, false}) {
+    Scene<ls::BooleanMask> scene;
+    scene.refuses(mask({2, 3, 3, 2}), cached, {invalid, "mask", "[2, 3, 3, 2]", "[2, 2, 3]"});
+    scene.refuses(mask({3, 1, 1, 3}), cached, {invalid, "mask", "[3, 1, 1, 3]", "[2, 2, 3]"});
+    scene.refuses(mask({1, 1, 2, 3}), cached, {invalid, "mask", "[1, 1, 2, 3]", "[2, 2, 3]"});
+    scene.refuses({}, cached, {invalid, "mask", "[0, 0, 0, 0]", "[2, 2, 3]"});
+    scene.takes(mask({2, 1, 3, 3}), cached);
+  }
+}
+
+TEST(MaskErrors, AnArrayThatShowsLaterKeysIsRefusedWithACache) {
+  std::array<bool, 2 * 3 * 5> shown{};
+  shown[3 * 5 + 4] = true;  // the second head's first row sees key 4
+  const ls::BooleanMask mask(View<const bool, 4>::contiguous(shown.data(), {1, 2, 3, 5}));
+  Scene<ls::BooleanMask> scene;
+  scene.refuses(mask, true, {invalid, "mask", "key 3", "row 0"});
+  scene.takes(mask, false);
+}
+
 TEST(MaskErrors, PaddingAloneSeesLaterKeys) {
   Scene<ls::KeyPadding> scene;
   scene.refuses(padding(2, 3), true, {invalid, "mask", "key 3", "without a cache"});
