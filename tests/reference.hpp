@@ -34,6 +34,7 @@ struct Problem {
   std::function<double(double logit, Index head, Index row, Index key)> transform{};  ///< absent: none
   std::function<double(Index head, Index row, Index key)> factor{};  ///< on weights before V (dropout); absent: 1
   std::function<Index(Index head)> kv_head{};                        ///< absent: head / group_size
+  std::function<double(Index head)> sink{};                          ///< one more logit, with a value of zeros
 };
 
 /// Causal visibility where row 0 stands at place `offset` (negative: the first rows see nothing).
@@ -60,7 +61,7 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
     for (Index row = 0; row < p.q_len; ++row) {
       std::vector<Index> keys;
       Values weights;
-      double largest = -infinity;
+      double largest = p.sink ? p.sink(head) : -infinity;
       for (Index key = 0; key < p.kv_len; ++key) {
         if (p.visible && !p.visible(head, row, key)) continue;
         double logit = 0;
@@ -76,6 +77,7 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
       const double shift = largest == -infinity ? 0 : largest;
       double sum = 0;
       for (double& weight : weights) sum += weight = std::exp(weight - shift);
+      if (p.sink) sum += std::exp(p.sink(head) - shift);
       result.lse[at(head * p.q_len + row)] = shift + std::log(sum);
       if (sum == 0) sum = 1;  // no visible key, or only logits of -inf: zeros, not 0 / 0
       double* context = result.context.data() + (row * p.heads + head) * p.v_head_dim;

@@ -4,6 +4,8 @@
 
 #include "lockstep/attend.hpp"
 #include "lockstep/attention.hpp"
+#include "lockstep/bias/alibi.hpp"
+#include "lockstep/bias/relative.hpp"
 #include "lockstep/cache/model_cache.hpp"
 #include "lockstep/executor/hook.hpp"
 #include "lockstep/heads/repeated.hpp"
@@ -14,4 +16,5 @@
 #include "lockstep/mask/none.hpp"
 #include "lockstep/mask/offset_causal.hpp"
 #include "lockstep/position/rope.hpp"
+#include "lockstep/sinks/learned.hpp"
 #include "lockstep/version.hpp"
