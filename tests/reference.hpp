@@ -107,6 +107,23 @@ inline Values project(const Values& x, const Values& weight, const Values& bias,
   return y;
 }
 
+/// ALiBi's slopes as the authors' program has them: a geometric row for a power of two; else the row of the next lower
+/// power, then every second slope of the next higher one.
+inline Values alibi_slopes(Index heads) {
+  Index lower = 1;
+  while (2 * lower <= heads) lower *= 2;
+  const auto row = [](Index n) {
+    const double ratio = std::pow(2.0, -8 / static_cast<double>(n));
+    Values slopes;
+    for (Index h = 1; h <= n; ++h) slopes.push_back(std::pow(ratio, static_cast<double>(h)));
+    return slopes;
+  };
+  Values slopes = row(lower);
+  const Values more = row(2 * lower);
+  for (std::size_t i = 0; slopes.size() < at(heads); i += 2) slopes.push_back(more[i]);
+  return slopes;
+}
+
 enum class Pairing { none, half_split, interleaved };
 
 /// Rotates the first rotary_dim components of every head of x [tokens, heads, head_dim]. Pair i turns by
@@ -137,7 +154,22 @@ struct Layer {
   Pairing pairing = Pairing::none;
   Index rotary_dim = 0;
   double base = 10000, scale = 0;
+  std::function<Values(Values rows, bool queries)> before_rotation{}, after_rotation{};  ///< q/k norm; absent: none
+  std::function<double(double logit, Index head, Index row, Index key)> transform{};     ///< absent: none
+  std::function<double(Index head)> sink{};                                              ///< absent: none
 };
+
+/// Root-mean-square normalisation of every `width` numbers of x, times a weight [width].
+inline Values rms_norm(Values x, const Values& weight, double epsilon) {
+  const std::size_t width = weight.size();
+  for (std::size_t first = 0; first < x.size(); first += width) {
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += x[first + i] * x[first + i];
+    const double root = std::sqrt(squares / static_cast<double>(width) + epsilon);
+    for (std::size_t i = 0; i < width; ++i) x[first + i] *= weight[i] / root;
+  }
+  return x;
+}
 
 struct LayerResult {
   Values y;       ///< [tokens, hidden]
@@ -152,16 +184,22 @@ inline LayerResult forward(const Layer& layer, const Values& x,
   const Index tokens = static_cast<Index>(x.size()) / layer.hidden, hidden = layer.hidden;
   std::vector<Index> positions;
   for (Index token = 0; token < tokens; ++token) positions.push_back(token);
-  const auto turned = [&](Values rows, Index heads) {
-    return rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base, positions);
+  const auto turned = [&](Values rows, Index heads, bool queries) {
+    if (layer.before_rotation) rows = layer.before_rotation(std::move(rows), queries);
+    rows = rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base, positions);
+    return layer.after_rotation ? layer.after_rotation(std::move(rows), queries) : rows;
   };
-  const Values q = turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads);
+  const Values q =
+      turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads, true);
   LayerResult result;
-  result.keys = turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads);
+  result.keys =
+      turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads, false);
   result.values = project(x, layer.value, layer.value_bias, hidden, layer.kv_heads * layer.v_head_dim);
   Problem problem{layer.heads, layer.kv_heads, layer.head_dim, layer.v_head_dim, tokens, tokens};
   problem.scale = layer.scale;
   problem.visible = std::move(visible);
+  problem.transform = layer.transform;
+  problem.sink = layer.sink;
   result.attention = attend(problem, q, result.keys, result.values);
   result.y = project(result.attention.context, layer.output, layer.output_bias, layer.heads * layer.v_head_dim, hidden);
   return result;

@@ -15,6 +15,7 @@
 #include "lockstep/mask/key_padding.hpp"
 #include "lockstep/mask/none.hpp"
 #include "lockstep/mask/offset_causal.hpp"
+#include "lockstep/norm/qk_norm.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/sinks/learned.hpp"
 #include "lockstep/version.hpp"

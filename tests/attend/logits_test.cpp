@@ -41,8 +41,9 @@ template <class S>
 reference::Problem everything(const Sizes& s, Index offset) {
   reference::Problem problem;
   problem.visible = reference::causal(offset);
-  problem.transform = [heads = s.heads, offset](double logit, Index head, Index row, Index key) {
-    return cap * std::tanh(logit / cap) + ls::alibi_slope(head, heads) * static_cast<double>(key - offset - row);
+  problem.transform = [slopes = reference::alibi_slopes(s.heads), offset](double logit, Index head, Index row,
+                                                                          Index key) {
+    return cap * std::tanh(logit / cap) + slopes[at(head)] * static_cast<double>(key - offset - row);
   };
   problem.sink = [logits = sink_logits<ls::compute_t<S>>(s.heads)](Index head) {
     return static_cast<double>(logits[at(head)]);
@@ -211,8 +212,8 @@ using ContractCases = Cross<ContractKernels, Elements>;
 TYPED_TEST_SUITE(ContractLogits, ContractCases, CaseName);
 
 TYPED_TEST(ContractLogits, EqualSpecification) {
-  for (const Index kv_len : {1, 15, 16, 17, 255, 256, 257, 1023, 1024, 1025, 2049})
-    for (const Index q_len : {1, 7})
+  for (const Index kv_len : {1, 15, 16, 17, 255, 256, 257, 1024, 1025})
+    for (const Index q_len : {1, 3})
       this->expect_bits(Sizes{.q_len = q_len, .kv_len = kv_len, .heads = 3, .kv_heads = 1, .head_dim = 9}, ls::Causal{},
                         kv_len - q_len);
   this->expect_bits(Sizes{.q_len = 37, .kv_len = 300, .heads = 4, .kv_heads = 2, .head_dim = 16}, ls::Causal{}, -20);
