@@ -34,6 +34,7 @@ struct Problem {
   std::function<double(double logit, Index head, Index row, Index key)> transform{};  ///< absent: none
   std::function<double(Index head, Index row, Index key)> factor{};  ///< on weights before V (dropout); absent: 1
   std::function<Index(Index head)> kv_head{};                        ///< absent: head / group_size
+  std::function<double(Index head)> sink{};                          ///< one more logit, with a value of zeros
 };
 
 /// Causal visibility where row 0 stands at place `offset` (negative: the first rows see nothing).
@@ -60,7 +61,7 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
     for (Index row = 0; row < p.q_len; ++row) {
       std::vector<Index> keys;
       Values weights;
-      double largest = -infinity;
+      double largest = p.sink ? p.sink(head) : -infinity;
       for (Index key = 0; key < p.kv_len; ++key) {
         if (p.visible && !p.visible(head, row, key)) continue;
         double logit = 0;
@@ -76,6 +77,7 @@ inline Result attend(const Problem& p, const Values& q, const Values& k, const V
       const double shift = largest == -infinity ? 0 : largest;
       double sum = 0;
       for (double& weight : weights) sum += weight = std::exp(weight - shift);
+      if (p.sink) sum += std::exp(p.sink(head) - shift);
       result.lse[at(head * p.q_len + row)] = shift + std::log(sum);
       if (sum == 0) sum = 1;  // no visible key, or only logits of -inf: zeros, not 0 / 0
       double* context = result.context.data() + (row * p.heads + head) * p.v_head_dim;
@@ -103,6 +105,23 @@ inline Values project(const Values& x, const Values& weight, const Values& bias,
       y[at(row * out + o)] = sum;
     }
   return y;
+}
+
+/// ALiBi's slopes as the authors' program has them: a geometric row for a power of two; else the row of the next lower
+/// power, then every second slope of the next higher one.
+inline Values alibi_slopes(Index heads) {
+  Index lower = 1;
+  while (2 * lower <= heads) lower *= 2;
+  const auto row = [](Index n) {
+    const double ratio = std::pow(2.0, -8 / static_cast<double>(n));
+    Values slopes;
+    for (Index h = 1; h <= n; ++h) slopes.push_back(std::pow(ratio, static_cast<double>(h)));
+    return slopes;
+  };
+  Values slopes = row(lower);
+  const Values more = row(2 * lower);
+  for (std::size_t i = 0; slopes.size() < at(heads); i += 2) slopes.push_back(more[i]);
+  return slopes;
 }
 
 enum class Pairing { none, half_split, interleaved };
@@ -135,7 +154,22 @@ struct Layer {
   Pairing pairing = Pairing::none;
   Index rotary_dim = 0;
   double base = 10000, scale = 0;
+  std::function<Values(Values rows, bool queries)> before_rotation{}, after_rotation{};  ///< q/k norm; absent: none
+  std::function<double(double logit, Index head, Index row, Index key)> transform{};     ///< absent: none
+  std::function<double(Index head)> sink{};                                              ///< absent: none
 };
+
+/// Root-mean-square normalisation of every `width` numbers of x, times a weight [width].
+inline Values rms_norm(Values x, const Values& weight, double epsilon) {
+  const std::size_t width = weight.size();
+  for (std::size_t first = 0; first < x.size(); first += width) {
+    double squares = 0;
+    for (std::size_t i = 0; i < width; ++i) squares += x[first + i] * x[first + i];
+    const double root = std::sqrt(squares / static_cast<double>(width) + epsilon);
+    for (std::size_t i = 0; i < width; ++i) x[first + i] *= weight[i] / root;
+  }
+  return x;
+}
 
 struct LayerResult {
   Values y;       ///< [tokens, hidden]
@@ -150,16 +184,22 @@ inline LayerResult forward(const Layer& layer, const Values& x,
   const Index tokens = static_cast<Index>(x.size()) / layer.hidden, hidden = layer.hidden;
   std::vector<Index> positions;
   for (Index token = 0; token < tokens; ++token) positions.push_back(token);
-  const auto turned = [&](Values rows, Index heads) {
-    return rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base, positions);
+  const auto turned = [&](Values rows, Index heads, bool queries) {
+    if (layer.before_rotation) rows = layer.before_rotation(std::move(rows), queries);
+    rows = rotate(std::move(rows), layer.pairing, heads, layer.head_dim, layer.rotary_dim, layer.base, positions);
+    return layer.after_rotation ? layer.after_rotation(std::move(rows), queries) : rows;
   };
-  const Values q = turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads);
+  const Values q =
+      turned(project(x, layer.query, layer.query_bias, hidden, layer.heads * layer.head_dim), layer.heads, true);
   LayerResult result;
-  result.keys = turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads);
+  result.keys =
+      turned(project(x, layer.key, layer.key_bias, hidden, layer.kv_heads * layer.head_dim), layer.kv_heads, false);
   result.values = project(x, layer.value, layer.value_bias, hidden, layer.kv_heads * layer.v_head_dim);
   Problem problem{layer.heads, layer.kv_heads, layer.head_dim, layer.v_head_dim, tokens, tokens};
   problem.scale = layer.scale;
   problem.visible = std::move(visible);
+  problem.transform = layer.transform;
+  problem.sink = layer.sink;
   result.attention = attend(problem, q, result.keys, result.values);
   result.y = project(result.attention.context, layer.output, layer.output_bias, layer.heads * layer.v_head_dim, hidden);
   return result;

@@ -4,6 +4,8 @@
 
 #include "lockstep/attend.hpp"
 #include "lockstep/attention.hpp"
+#include "lockstep/bias/alibi.hpp"
+#include "lockstep/bias/relative.hpp"
 #include "lockstep/cache/model_cache.hpp"
 #include "lockstep/executor/hook.hpp"
 #include "lockstep/heads/repeated.hpp"
@@ -17,6 +19,7 @@
 #include "lockstep/mask/prefix_lm.hpp"
 #include "lockstep/mask/sliding_window.hpp"
 #include "lockstep/mask/window.hpp"
+#include "lockstep/norm/qk_norm.hpp"
 #include "lockstep/position/dynamic_ntk_scaling.hpp"
 #include "lockstep/position/linear_scaling.hpp"
 #include "lockstep/position/llama3_scaling.hpp"
@@ -24,4 +27,5 @@
 #include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/position/yarn_scaling.hpp"
+#include "lockstep/sinks/learned.hpp"
 #include "lockstep/version.hpp"

@@ -45,6 +45,11 @@ struct SoftmaxState {
     return alpha;
   }
 
+  /// A sink as a state: a key of this logit whose value is zeros. -inf is none.
+  [[gnu::always_inline]] static SoftmaxState of_sink(C logit) noexcept {
+    return {logit, logit == -std::numeric_limits<C>::infinity() ? C(0) : C(1)};
+  }
+
   struct Fold {
     C old_factor;  ///< a
     C new_factor;  ///< w

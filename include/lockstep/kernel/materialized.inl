@@ -33,10 +33,14 @@ inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules,
   }
 }
 
-/// Softmax of one row in full, over the keys that it sees: maximum, exponentials, their sum in place order.
+/// Softmax of one row in full, over the keys that it sees: maximum, exponentials, their sum in place order, then the
+/// sink.
 template <class C, class Rules>
 inline SoftmaxState<C> softmax_row(const Rules& rules, QueryRow q, Index kv_len, C* score, bool* seen) noexcept {
   SoftmaxState<C> state;
+  SoftmaxState<C> sink;
+  if constexpr (Rules::Sinks::active) sink = SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(q.head)));
+  state.m = sink.m;
   const KeyRange range = rules.range(q, kv_len);
   for (Index j = 0; j < kv_len; ++j) {
     seen[j] = range.first <= j && j < range.last && rules.mask.visible(q, j);
@@ -46,6 +50,8 @@ inline SoftmaxState<C> softmax_row(const Rules& rules, QueryRow q, Index kv_len,
     score[j] = seen[j] ? exp_nonpositive(rounded(score[j] - SoftmaxState<C>::anchor(state.m))) : C(0);
     state.l = rounded(state.l + score[j]);
   }
+  if constexpr (Rules::Sinks::active)
+    state.l = fma(exp_nonpositive(rounded(sink.m - SoftmaxState<C>::anchor(state.m))), sink.l, state.l);
   return state;
 }
 

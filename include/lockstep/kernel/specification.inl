@@ -138,6 +138,11 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
       row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * row.split_sum[d]));
   }
 
+  if constexpr (Rules::Sinks::active) {
+    const auto fold = total.join_split(SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(head))));
+    for (Index d = 0; d < rules.v_head_dim; ++d)
+      row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * C(0)));
+  }
   for (Index d = 0; d < rules.v_head_dim; ++d) {
     const C out = finished(row.row_sum[d], total.l);
     call.context(i, head, d) = rules.training ? canonical(out * static_cast<C>(pattern.factor())) : out;

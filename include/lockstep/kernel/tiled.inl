@@ -436,6 +436,17 @@ inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typenam
   row.folded = true;
 }
 
+/// The sink of a head joins the row: rule 5.
+template <class C>
+inline void fold_sink(C sink, typename TiledScratch<C>::Row& row, C* row_sum, Index width) noexcept {
+  using V = Simd<C>;
+  const auto fold = row.total.join_split(SoftmaxState<C>::of_sink(sink));
+  const auto a = V::broadcast(fold.old_factor), nothing = V::broadcast(rounded(fold.new_factor * C(0)));
+  for (Index d = 0; d < width; d += V::width)
+    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, nothing));
+  row.folded = true;
+}
+
 /// Context and log-sum-exp of all rows of the scratch: rule 5.
 template <class C, class Cache, class Rules>
 inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
@@ -445,8 +456,10 @@ inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules,
   Index i = part.first / part.group, in_group = part.first % part.group;
   for (Index r = 0; r < part.rows; ++r) {
     const Index head = part.heads[in_group];
-    const auto& row = scratch.row[r];
+    auto& row = scratch.row[r];
     C* sum = scratch.row_sum + r * scratch.o_stride;
+    if constexpr (Rules::Sinks::active)
+      fold_sink(static_cast<C>(rules.sinks.logit(head)), row, sum, round_up(rules.v_head_dim, lanes));
     C* to = &call.context(i, head, 0);
     const auto l = V::broadcast(row.total.l);
     for (Index d = 0; d < rules.v_head_dim; d += V::width) {

@@ -1,0 +1,147 @@
+// Learned biases by distance: one number for each head and distance, or for each head and bucket of distances (T5).
+#pragma once
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "lockstep/bias/add.hpp"
+#include "lockstep/concepts.hpp"
+#include "lockstep/numeric/log.hpp"
+
+namespace lockstep {
+
+/// How T5 sorts distances into buckets (Raffel et al. 2020, arXiv 1910.10683): half of them hold one distance each, the
+/// others grow by a constant factor up to max_distance, and all that is beyond shares the last one.
+struct RelativeBuckets {
+  Index num_buckets = 32;
+  Index max_distance = 128;
+  bool bidirectional = false;  ///< half of the buckets for keys after the query; else those count as distance 0
+
+  /// The bucket of a key that stands `distance` = key place - query place away. A distance on the edge between two
+  /// buckets belongs to the farther one.
+  Index bucket(Index distance) const noexcept {
+    const Index count = bidirectional ? num_buckets / 2 : num_buckets, single = count / 2;
+    const Index side = bidirectional && distance > 0 ? count : 0;
+    const Index away = distance < 0 ? -distance : bidirectional ? distance : 0;
+    if (away < single) return side + away;
+    if (away >= max_distance) return side + count - 1;
+    const double whole = static_cast<double>(single);
+    const double place = log_positive(static_cast<double>(away) / whole) /
+                         log_positive(static_cast<double>(max_distance) / whole) * static_cast<double>(count - single);
+    // Where an edge is a whole number, the logarithms' rounding must not decide.
+    constexpr double edge = 1e-12;
+    const Index later = single + static_cast<Index>(place + edge * static_cast<double>(count));
+    return side + (later < count - 1 ? later : count - 1);
+  }
+
+  Status check() const noexcept {
+    constexpr Index limit = Index{1} << 20;
+    const Index least = bidirectional ? 4 : 2;
+    if (num_buckets < least || num_buckets > limit || (bidirectional && num_buckets % 2 != 0))
+      return Status::invalid("num_buckets", "given %" PRId64 ", allowed %s numbers from %" PRId64 " to 2^20",
+                             num_buckets, bidirectional ? "even" : "all", least);
+    const Index single = (bidirectional ? num_buckets / 2 : num_buckets) / 2;
+    if (max_distance <= single || max_distance > limit)
+      return Status::invalid("max_distance", "given %" PRId64 ", allowed above %" PRId64 " and up to 2^20",
+                             max_distance, single);
+    return {};
+  }
+};
+
+/// logit = fl(logit + table[head, distance]), distance = key place - query place; the ends of the table stand for all
+/// that is beyond. T5 has no scale on its logits: give Scaled{1} with its weights. `RelativeBias<>` takes the layer's
+/// compute type. Copies share the table.
+template <class C = void>
+class RelativeBias {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::bias;
+  static constexpr const char* name = "relative";
+
+  /// No table yet, which every layer and attend() refuses.
+  RelativeBias() noexcept = default;
+
+  /// A plain table [heads, distances], its first column for distance `first`; copied. Errors: a table without columns.
+  template <Element S>
+    requires std::same_as<compute_t<S>, C>
+  RelativeBias(View<const S, 2> table, Index first) {
+    raise_unless_ok(detail::check_shape("table", table, table.extent));
+    constexpr Index limit = Index{1} << 31;
+    if (table.extent[1] < 1 || table.extent[1] > limit || first < -limit || first > limit)
+      raise(Status::invalid("table",
+                            "given %" PRId64 " distances from %" PRId64 ", allowed at least 1 and ends within +-2^31",
+                            table.extent[1], first));
+    fill(table.extent[0], {first, first + table.extent[1]},
+         [&](Index head, Index distance) { return static_cast<C>(table(head, distance - first)); });
+  }
+
+  /// A learned table [num_buckets, heads], as T5 checkpoints have it (relative_attention_bias.weight); copied. Errors:
+  /// buckets out of range, a table of another height.
+  template <Element S>
+    requires std::same_as<compute_t<S>, C>
+  RelativeBias(const RelativeBuckets& buckets, View<const S, 2> table) {
+    raise_unless_ok(buckets.check());
+    raise_unless_ok(detail::check_shape("table", table, {buckets.num_buckets, table.extent[1]}));
+    const FloatEnvironment environment;
+    fill(table.extent[1], {-buckets.max_distance, buckets.max_distance + 1},
+         [&](Index head, Index distance) { return static_cast<C>(table(buckets.bucket(distance), head)); });
+  }
+
+  Status check(Index heads) const noexcept {
+    const Index given = table_ == nullptr ? 0 : table_->heads;
+    if (given != heads)
+      return Status::invalid("bias", "given a table for %" PRId64 " heads, allowed %" PRId64, given, heads);
+    return {};
+  }
+
+  C apply(C logit, QueryRow q, Index key) const noexcept {
+    const KeyRange known = table_->distances;
+    const Index distance = key - q.place;
+    const Index at = distance < known.first ? known.first : distance < known.last ? distance : known.last - 1;
+    return rounded(logit + table_->of(q.head)[at - known.first]);
+  }
+  void apply(C* s, QueryRow q, KeyRange keys) const noexcept {
+    const KeyRange known = table_->distances;
+    const C* bias = table_->of(q.head);
+    const auto functions = detail::bias_functions<C>();
+    const KeyRange inside = intersection(keys, {q.place + known.first, q.place + known.last});
+    const Index before = keys.last < q.place + known.first ? keys.size() : inside.first - keys.first;
+    const Index within = inside.empty() ? 0 : inside.size();
+    if (before > 0) functions.add_number(s, bias[0], before);
+    if (within > 0) functions.add_numbers(s + before, bias + (inside.first - q.place - known.first), within);
+    if (const Index after = keys.size() - before - within; after > 0)
+      functions.add_number(s + before + within, bias[known.size() - 1], after);
+  }
+
+ private:
+  struct Table {
+    Index heads;
+    KeyRange distances;
+    std::vector<C> values;  // [heads, distances]
+    const C* of(Index head) const noexcept { return values.data() + head * distances.size(); }
+  };
+  template <class F>
+  void fill(Index heads, KeyRange distances, F&& value) {
+    auto table = std::make_shared<Table>(
+        Table{heads, distances, std::vector<C>(static_cast<std::size_t>(heads * distances.size()))});
+    for (Index h = 0; h < heads; ++h)
+      for (Index d = 0; d < distances.size(); ++d)
+        table->values[static_cast<std::size_t>(h * distances.size() + d)] = value(h, distances.first + d);
+    table_ = std::move(table);
+  }
+
+  std::shared_ptr<const Table> table_;
+};
+
+/// The name of the policy before a layer gives it its compute type.
+template <>
+class RelativeBias<void> {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::bias;
+  template <class C>
+  using rebind = RelativeBias<C>;
+};
+
+static_assert(LogitBias<RelativeBias<float>, float> && LogitBias<RelativeBias<double>, double>);
+
+}  // namespace lockstep

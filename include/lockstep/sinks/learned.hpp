@@ -1,0 +1,64 @@
+// Attention sinks: a learned logit for each head that takes weight away from the keys.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lockstep/concepts.hpp"
+
+namespace lockstep {
+
+/// weights = softmax over [logits of the visible keys, sink of the head], of which the last is left out (gpt-oss; Xiao
+/// et al. 2023, arXiv 2309.17453, as a key of zeros). The sink is in natural units, beyond scale, soft-cap and bias; it
+/// joins once, after all keys. A row that sees no key gives zeros, and the sink as its log-sum-exp. `LearnedSinks<>`
+/// takes the layer's compute type. Copies share the numbers.
+template <class C = void>
+class LearnedSinks {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::sinks;
+  static constexpr const char* name = "learned";
+  static constexpr bool active = true;
+
+  /// No sinks yet, which every layer and attend() refuses.
+  LearnedSinks() noexcept = default;
+  /// One logit a query head [heads], as stored; copied. -inf is no sink. Errors: NaN and +inf.
+  template <Element S>
+    requires std::same_as<compute_t<S>, C>
+  explicit LearnedSinks(View<const S, 1> logits) {
+    raise_unless_ok(detail::check_shape("sinks", logits, logits.extent));
+    auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(logits.extent[0]));
+    for (Index h = 0; h < logits.extent[0]; ++h) {
+      const C logit = static_cast<C>(logits(h));
+      if (!(logit < std::numeric_limits<C>::infinity()))
+        raise(Status::invalid("sinks", "given %g for head %" PRId64 ", allowed finite numbers and -inf",
+                              static_cast<double>(logit), h));
+      (*own)[static_cast<std::size_t>(h)] = logit;
+    }
+    logits_ = std::move(own);
+  }
+
+  C logit(Index head) const noexcept { return (*logits_)[static_cast<std::size_t>(head)]; }
+  Status check(Index heads) const noexcept {
+    const Index given = logits_ == nullptr ? 0 : static_cast<Index>(logits_->size());
+    if (given != heads)
+      return Status::invalid("sinks", "given %" PRId64 " logits, allowed one for each of %" PRId64 " heads", given,
+                             heads);
+    return {};
+  }
+
+ private:
+  std::shared_ptr<const std::vector<C>> logits_;
+};
+
+/// The name of the policy before a layer gives it its compute type.
+template <>
+class LearnedSinks<void> {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::sinks;
+  template <class C>
+  using rebind = LearnedSinks<C>;
+};
+
+static_assert(SinkLogits<LearnedSinks<float>, float> && SinkLogits<LearnedSinks<double>, double>);
+
+}  // namespace lockstep
