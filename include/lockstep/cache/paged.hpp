@@ -1,0 +1,314 @@
+// Caches that share a pool of pages: many sequences of unknown length in one piece of memory, with common prefixes
+// stored once.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "lockstep/cache/block_cache.hpp"
+
+namespace lockstep {
+
+namespace detail {
+
+/// The pages of a pool, and how many caches hold each. All members may be called from any thread.
+template <class S>
+class PageStore {
+ public:
+  PageStore(CacheShape shape, Index pages, MemorySource source)
+      : shape_(shape),
+        bytes_(shape),
+        memory_(static_cast<std::size_t>(pages * page_bytes()), source),
+        holders_(static_cast<std::size_t>(pages), 0) {
+    free_.reserve(holders_.size());
+    for (Index page = pages; page-- > 0;) free_.push_back(page);
+  }
+
+  const CacheShape& shape() const noexcept { return shape_; }
+  Index pages() const noexcept { return static_cast<Index>(holders_.size()); }
+  Index page_bytes() const noexcept { return shape_.kv_heads * bytes_.all(); }
+  Index bytes() const noexcept { return static_cast<Index>(memory_.size()); }
+  Index free_pages() const noexcept {
+    const std::lock_guard lock(mutex_);
+    return static_cast<Index>(free_.size());
+  }
+
+  /// Takes `count` pages, each with one holder, or none; false if fewer are free. `put(page)` must not throw.
+  template <class Put>
+  bool take(Index count, Put&& put) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (count > static_cast<Index>(free_.size())) return false;
+    for (Index i = 0; i < count; ++i) {
+      const Index page = free_.back();
+      free_.pop_back();
+      holders(page) = 1;
+      put(page);
+    }
+    return true;
+  }
+  void share(const Index* pages, Index count) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Index i = 0; i < count; ++i) ++holders(pages[i]);
+  }
+  void give_back(const Index* pages, Index count) noexcept {
+    const std::lock_guard lock(mutex_);
+    for (Index i = 0; i < count; ++i)
+      if (--holders(pages[i]) == 0) free_.push_back(pages[i]);  // within what was reserved
+  }
+  bool is_shared(Index page) const noexcept {
+    const std::lock_guard lock(mutex_);
+    return holders_[static_cast<std::size_t>(page)] > 1;
+  }
+
+  /// Per kv head a page has the keys, the values, and the scales of both.
+  WritableBlock<S> block(Index page, Index kv_head) const noexcept {
+    std::byte* keys = memory_.data() + page * page_bytes() + kv_head * bytes_.all();
+    std::byte* values = keys + bytes_.keys;
+    WritableBlock<S> block{reinterpret_cast<S*>(keys), reinterpret_cast<S*>(values)};
+    if constexpr (is_quantised<S>) {
+      block.key_scales = reinterpret_cast<float*>(values + bytes_.values);
+      block.value_scales = reinterpret_cast<float*>(values + bytes_.values + bytes_.scales);
+    }
+    return block;
+  }
+  void copy_page(Index to, Index from) noexcept {
+    std::memcpy(memory_.data() + to * page_bytes(), memory_.data() + from * page_bytes(),
+                static_cast<std::size_t>(page_bytes()));
+  }
+
+ private:
+  Index& holders(Index page) noexcept { return holders_[static_cast<std::size_t>(page)]; }
+
+  CacheShape shape_;
+  BlockBytes<S> bytes_;
+  AlignedBuffer memory_;
+  mutable std::mutex mutex_;
+  std::vector<Index> holders_;  // caches that hold a page
+  std::vector<Index> free_;     // its last page is taken next
+};
+
+}  // namespace detail
+
+template <class S>
+class PagedCache;
+
+/// Pages of 256 places, all kv heads of one layer shape, for any number of PagedCaches. A handle: copies name the same
+/// pages, which live until the last handle and the last cache are gone.
+///
+/// Memory is taken, and touched, at construction. Taking, sharing and giving back pages is guarded by a mutex: caches
+/// of one pool may be used by different threads at once, each cache by one.
+template <class S>
+class PagePool {
+ public:
+  using Storage = S;
+
+  /// Errors: kv_heads or a head size below 1, a number of pages below 0, sizes beyond 63 bits.
+  PagePool(CacheShape shape, Index pages, MemorySource source = {}) {
+    constexpr Index limit = Index{1} << 40;
+    if (pages < 0 || pages > limit) raise(Status::length("pages", "given %" PRId64 ", allowed 0 to 2^40", pages));
+    raise_unless_ok(detail::check_cache_sizes<S>(shape, "pages", pages * block_keys));
+    store_ = std::make_shared<detail::PageStore<S>>(shape, pages, source);
+  }
+
+  CacheShape shape() const noexcept { return store_->shape(); }
+  Index pages() const noexcept { return store_->pages(); }
+  Index free_pages() const noexcept { return store_->free_pages(); }
+  /// Memory of all pages, in bytes.
+  Index bytes() const noexcept { return store_->bytes(); }
+
+ private:
+  friend class PagedCache<S>;
+  std::shared_ptr<detail::PageStore<S>> store_;
+};
+
+/// Keys (rotated) and values of one sequence in pages of a pool, in any order there: a block table says which page has
+/// which places.
+///
+/// Copying and fork() share all pages and cost no memory; who then writes into a page that others hold copies it first
+/// (a page of the prefix that is full is never written again, so it stays shared). An append takes all the pages it
+/// needs or none: out of pages is an error that changes nothing. Pages go back when the last cache that holds them
+/// drops them, by truncate(), clear() or its end. Which pages a sequence has does not show in its bits.
+template <class S = void>
+class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
+  using Base = detail::BlockCache<PagedCache<S>, S>;
+  friend Base;
+
+ public:
+  static constexpr const char* name = "paged";
+
+  PagedCache() = default;
+
+  /// For as many tokens as the whole pool has places.
+  explicit PagedCache(const PagePool<S>& pool) : PagedCache(pool, pool.pages() * block_keys) {}
+  /// For `capacity` tokens at most; the block table is made for so many, pages are taken as tokens come. Errors: a
+  /// capacity below 0.
+  PagedCache(const PagePool<S>& pool, Index capacity) : Base(pool.shape()), capacity_(capacity), store_(pool.store_) {
+    raise_unless_ok(detail::check_cache_sizes<S>(pool.shape(), "capacity", capacity));
+    const Index most = ceil_div(capacity, block_keys), pages = pool.pages();
+    table_of_pages_.reserve(static_cast<std::size_t>(most < pages ? most : pages));
+  }
+  /// The same for a layer's make_cache(capacity, pool). Errors: a pool of another shape.
+  PagedCache(CacheShape shape, Index capacity, const PagePool<S>& pool) : PagedCache(pool, capacity) {
+    if (!(shape == pool.shape()))
+      raise(Status::invalid("pool",
+                            "given pages of %" PRId64 " kv heads of %" PRId64 " and %" PRId64 ", allowed %" PRId64
+                            " of %" PRId64 " and %" PRId64,
+                            pool.shape().kv_heads, pool.shape().head_dim, pool.shape().v_head_dim, shape.kv_heads,
+                            shape.head_dim, shape.v_head_dim));
+  }
+
+  /// A fork.
+  PagedCache(const PagedCache& other) : Base(other), capacity_(other.capacity_), store_(other.store_) {
+    table_of_pages_.reserve(other.table_of_pages_.capacity());
+    table_of_pages_ = other.table_of_pages_;
+    if (store_ != nullptr) store_->share(table_of_pages_.data(), pages());
+  }
+  PagedCache& operator=(const PagedCache& other) {
+    PagedCache copy(other);
+    swap(copy);
+    return *this;
+  }
+  /// Moving leaves an empty cache without capacity and pool.
+  PagedCache(PagedCache&& other) noexcept { swap(other); }
+  PagedCache& operator=(PagedCache&& other) noexcept {
+    PagedCache taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+  ~PagedCache() { drop_pages(0); }
+
+  /// Another sequence with the same tokens so far; pages are shared until one of both writes into them.
+  PagedCache fork() const { return *this; }
+  /// Another sequence with the first `length` tokens. Errors: a length beyond the present one, or below 0.
+  PagedCache fork(Index length) const {
+    raise_unless_ok(check_truncate(length));
+    PagedCache prefix(*this);
+    prefix.shorten(length);
+    return prefix;
+  }
+
+  /// Tokens that fit, as far as the pool has pages.
+  Index capacity() const noexcept { return capacity_; }
+  /// Pages held, shared ones too.
+  Index pages() const noexcept { return static_cast<Index>(table_of_pages_.size()); }
+  /// Their memory, in bytes.
+  Index bytes() const noexcept { return store_ == nullptr ? 0 : pages() * store_->page_bytes(); }
+
+  /// Also whether the pool has pages at this moment: other threads may take them before append() does.
+  Status check_append(Index tokens) const noexcept {
+    if (tokens < 0 || tokens > capacity_ - this->length_)
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
+                            tokens, this->length_, capacity_);
+    if (tokens == 0) return {};
+    return check_pages(pages_needed(this->length_, this->length_ + tokens));
+  }
+  /// The places that are not held: none, unless the cache was restored from one that held fewer.
+  KeyRange missing_after(Index) const noexcept { return this->missing_; }
+
+  /// Forgets all but the first `length` tokens and gives back the pages of the others. Errors: a length beyond the
+  /// present one, or below 0.
+  void truncate(Index length) {
+    raise_unless_ok(check_truncate(length));
+    this->shorten(length);
+  }
+  Status check_truncate(Index length) const noexcept {
+    if (length < 0 || length > this->length_)
+      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
+    return {};
+  }
+
+  /// An empty cache over the same pool.
+  PagedCache empty_like() const {
+    PagedCache empty;
+    empty.shape_ = this->shape_;
+    empty.capacity_ = capacity_;
+    empty.store_ = store_;
+    empty.table_of_pages_.reserve(table_of_pages_.capacity());
+    return empty;
+  }
+
+ private:
+  /// New pages, and copies of shared ones, for writing places [first, last).
+  Index pages_needed(Index first, Index last) const noexcept {
+    Index needed = ceil_div(last, block_keys) - pages();
+    needed = needed > 0 ? needed : 0;
+    for (Index b = first / block_keys; b * block_keys < last && b < pages(); ++b) needed += store_->is_shared(page(b));
+    return needed;
+  }
+  Status check_pages(Index needed) const noexcept {
+    if (const Index free = store_->free_pages(); needed > free)
+      return Status::length(
+          "pages", "given an append that needs %" PRId64 ", allowed %" PRId64 ": the pool has no more", needed, free);
+    return {};
+  }
+
+  void make_room(Index first, Index last) {
+    if (first >= last) return;
+    const Index needed = pages_needed(first, last);
+    if (needed == 0) return;
+    const auto held = table_of_pages_.size();
+    const auto all = static_cast<std::size_t>(pages() + needed);
+    if (table_of_pages_.capacity() < all) table_of_pages_.reserve(all);
+    // Those that replace shared pages wait at the end of the table for a moment.
+    if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); }))
+      raise(check_pages(needed).ok()
+                ? Status::length("pages",
+                                 "given an append that needs %" PRId64 ", allowed fewer: other caches were faster",
+                                 needed)
+                : check_pages(needed));
+    Index replacing = static_cast<Index>(table_of_pages_.size());
+    for (Index b = first / block_keys; b * block_keys < last && b < static_cast<Index>(held); ++b) {
+      if (replacing == most_pages(last, held) || !store_->is_shared(page(b))) continue;
+      const Index copy = page(--replacing), original = page(b);
+      store_->copy_page(copy, original);
+      page(b) = copy;
+      store_->give_back(&original, 1);
+    }
+    // Another holder may have let go meanwhile: then a page that was taken is not needed.
+    const Index wanted = most_pages(last, held);
+    if (replacing > wanted) store_->give_back(table_of_pages_.data() + wanted, replacing - wanted);
+    table_of_pages_.resize(static_cast<std::size_t>(wanted));
+  }
+  /// Pages of the table once places up to `last` are there.
+  static Index most_pages(Index last, std::size_t held) noexcept {
+    const Index needed = ceil_div(last, block_keys);
+    return needed > static_cast<Index>(held) ? needed : static_cast<Index>(held);
+  }
+  void settle() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
+  /// Keeps the first `count` pages.
+  void drop_pages(Index count) noexcept {
+    if (store_ == nullptr || count >= pages()) return;
+    store_->give_back(table_of_pages_.data() + count, pages() - count);
+    table_of_pages_.resize(static_cast<std::size_t>(count));
+  }
+
+  Index& page(Index b) noexcept { return table_of_pages_[static_cast<std::size_t>(b)]; }
+  Index page(Index b) const noexcept { return table_of_pages_[static_cast<std::size_t>(b)]; }
+  detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept { return store_->block(page(b), kv_head); }
+
+  void swap(PagedCache& other) noexcept {
+    Base::swap(other);
+    std::swap(capacity_, other.capacity_);
+    store_.swap(other.store_);
+    table_of_pages_.swap(other.table_of_pages_);
+  }
+
+  Index capacity_ = 0;
+  std::shared_ptr<detail::PageStore<S>> store_;
+  std::vector<Index> table_of_pages_;  // page of block b
+};
+
+/// The paged cache with the layer's own element type as storage; a name only, until a layer rebinds it.
+template <>
+class PagedCache<void> {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::cache;
+  template <class T>
+  using rebind = PagedCache<T>;
+};
+
+static_assert(KeyValueCache<PagedCache<float>> && KeyValueCache<PagedCache<std::int8_t>>);
+
+}  // namespace lockstep

@@ -1,0 +1,151 @@
+// The cache for windows: constant memory, old blocks make room for new ones.
+#pragma once
+
+#include <limits>
+#include <utility>
+
+#include "lockstep/cache/block_cache.hpp"
+#include "lockstep/cache/contiguous.hpp"
+
+namespace lockstep {
+
+/// How much a ring keeps.
+struct RingSize {
+  Index window = 0;       ///< keys that a row sees, its own included
+  Index slack = 256;      ///< tokens beyond: what one append may bring, less one, and what can be taken back
+  Index sink_tokens = 0;  ///< first places that are kept for good (Xiao et al. 2023, arXiv 2309.17453: attention sinks)
+};
+
+/// Keys (rotated) and values of one sequence for masks that look back by a window. Places never change and length()
+/// counts all tokens; what is too old is overwritten.
+///
+/// Memory, taken at construction, is whole blocks of 256 places: ceil(sink_tokens / 256) that are pinned, and a ring of
+/// ceil((window + slack - 1) / 256) + 1, in which the block of place p follows that of p - 256. After any append the
+/// last window + slack tokens are held, and up to 255 more; and the pinned ones. One append brings at most slack + 1
+/// tokens: then the first of them still finds its window. A layer splits longer forwards itself.
+///
+/// truncate(n) is allowed as long as every key that a row at n may see, places n - window + 1 to n - 1, is held: by up
+/// to slack tokens back always. What has been overwritten does not come back by it: first() does not go down.
+template <class S = void>
+class RingCache : public detail::BlockCache<RingCache<S>, S> {
+  using Base = detail::BlockCache<RingCache<S>, S>;
+  friend Base;
+
+ public:
+  static constexpr const char* name = "ring";
+
+  RingCache() = default;
+
+  /// Errors: kv_heads or a head size below 1, a window below 1, slack or sinks below 0, sizes beyond 63 bits.
+  RingCache(CacheShape shape, RingSize size, MemorySource source = {}) : Base(shape), size_(size) {
+    constexpr Index limit = Index{1} << 46;
+    if (size.window < 1 || size.slack < 0 || size.sink_tokens < 0 || size.window > limit || size.slack > limit ||
+        size.sink_tokens > limit)
+      raise(Status::length("size",
+                           "given window %" PRId64 ", slack %" PRId64 ", sink_tokens %" PRId64
+                           ", allowed from 1, 0 and 0 to 2^46",
+                           size.window, size.slack, size.sink_tokens));
+    pinned_ = ceil_div(size.sink_tokens, block_keys);
+    ring_ = ceil_div(size.window + size.slack - 1, block_keys) + 1;
+    raise_unless_ok(detail::check_cache_sizes<S>(shape, "size", (pinned_ + ring_) * block_keys));
+    blocks_ = detail::BlockArray<S>(shape, pinned_ + ring_, source);
+  }
+  RingCache(CacheShape shape, Index window, Index slack = 256, Index sink_tokens = 0)
+      : RingCache(shape, RingSize{window, slack, sink_tokens}) {}
+
+  RingCache(const RingCache&) = default;
+  RingCache& operator=(const RingCache& other) {
+    RingCache copy(other);
+    swap(copy);
+    return *this;
+  }
+  /// Moving leaves a cache without blocks, which takes no tokens.
+  RingCache(RingCache&& other) noexcept { swap(other); }
+  RingCache& operator=(RingCache&& other) noexcept {
+    RingCache taken(std::move(other));
+    swap(taken);
+    return *this;
+  }
+
+  const RingSize& size() const noexcept { return size_; }
+  /// Tokens in all: without end.
+  Index capacity() const noexcept { return ring_ == 0 ? 0 : std::numeric_limits<Index>::max(); }
+  /// Memory held for keys, values and scales, in bytes.
+  Index bytes() const noexcept { return blocks_.bytes(); }
+  /// slack + 1.
+  Index append_limit() const noexcept { return size_.slack + 1; }
+
+  Status check_append(Index tokens) const noexcept {
+    if (tokens < 0 || (tokens > 0 && ring_ == 0) || tokens > append_limit())
+      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens,
+                            ring_ == 0 ? 0 : append_limit());
+    if (tokens > capacity() - this->length_)
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed below 2^63", tokens,
+                            this->length_);
+    return {};
+  }
+  KeyRange missing_after(Index tokens) const noexcept { return missing_at(this->length_ + tokens); }
+
+  /// Forgets all but the first `length` tokens. Errors: a length beyond the present one, or below 0, or one where a row
+  /// may see what is no longer held; nothing is changed then.
+  void truncate(Index length) {
+    raise_unless_ok(check_truncate(length));
+    this->shorten(length);
+  }
+  Status check_truncate(Index length) const noexcept {
+    if (length < 0 || length > this->length_)
+      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
+    if (const KeyRange gone = intersection({length - size_.window + 1, length}, this->missing_); !gone.empty())
+      return Status::length("length",
+                            "given %" PRId64 ", where a row may see places %" PRId64 " to %" PRId64
+                            ", allowed lengths whose window is still held",
+                            length, gone.first, gone.last - 1);
+    return {};
+  }
+
+  /// An empty cache of the same shape, size and source of memory.
+  RingCache empty_like() const { return RingCache(this->shape_, size_, blocks_.source()); }
+
+ private:
+  /// The places below `length` that are not held at that length.
+  KeyRange missing_at(Index length) const noexcept {
+    const KeyRange pushed_out{pinned_ * block_keys, (ceil_div(length, block_keys) - ring_) * block_keys};
+    if (pushed_out.empty()) return this->missing_;
+    if (this->missing_.empty()) return pushed_out;
+    return {this->missing_.first < pushed_out.first ? this->missing_.first : pushed_out.first,
+            this->missing_.last > pushed_out.last ? this->missing_.last : pushed_out.last};
+  }
+
+  void make_room(Index, Index) const noexcept {}
+  void settle() noexcept { this->missing_ = missing_at(this->length_); }
+  detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept {
+    return blocks_.block(kv_head, b < pinned_ ? b : pinned_ + (b - pinned_) % ring_);
+  }
+
+  void swap(RingCache& other) noexcept {
+    Base::swap(other);
+    std::swap(size_, other.size_);
+    std::swap(pinned_, other.pinned_);
+    std::swap(ring_, other.ring_);
+    blocks_.swap(other.blocks_);
+  }
+
+  RingSize size_;
+  Index pinned_ = 0;  // blocks
+  Index ring_ = 0;    // blocks
+  detail::BlockArray<S> blocks_;
+};
+
+/// The ring with the layer's own element type as storage; a name only, until a layer rebinds it.
+template <>
+class RingCache<void> {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::cache;
+  template <class T>
+  using rebind = RingCache<T>;
+};
+
+static_assert(KeyValueCache<RingCache<float>> && KeyValueCache<RingCache<std::int8_t>>);
+static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>>);
+
+}  // namespace lockstep
