@@ -266,7 +266,7 @@ int run(int count, char** arguments) {
 
   Report report(options);
   std::vector<Entry> entries = limit_entries();
-  for (const auto& more : {attention_entries(), layer_entries()})
+  for (const auto& more : {attention_entries(), layer_entries(), policy_entries()})
     entries.insert(entries.end(), more.begin(), more.end());
   report.run(entries);
   if (report.lines().empty()) throw std::invalid_argument("no line contains \"" + options.filter + "\"");

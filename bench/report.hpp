@@ -93,5 +93,7 @@ class Report {
 std::vector<Entry> attention_entries();
 /// Projections and whole layers.
 std::vector<Entry> layer_entries();
+/// What policies cost.
+std::vector<Entry> policy_entries();
 
 }  // namespace bench
