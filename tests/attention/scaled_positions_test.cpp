@@ -93,6 +93,23 @@ TEST(GivenRows, HaveTheBitsOfThePositionsTheyAreOf) {
   expect_same_outputs(by_rows, expected, run(by_rows, input(), random_plan(tokens, 6)));
 }
 
+// The caller's memory is filled with a token's row just before the token is fed.
+TEST(GivenRows, MayComeWithTheirTokens) {
+  const ls::RopeTable<float> table({.rotary_dim = 10, .positions = tokens});
+  std::vector<float> cos(at(tokens * 5), nan<float>()), sin = cos;
+  const auto layer =
+      make_layer<Plain>(shape, ls::RopeTable<float>::borrowed(rows_of(std::as_const(cos), 0, tokens, 5),
+                                                              rows_of(std::as_const(sin), 0, tokens, 5)));
+  const auto by_table = make_layer<Plain>(shape, table);
+  const auto written = run(layer, input(), random_plan(tokens, 8), {}, [&](const auto& cache) {
+    for (Index p = cache.length(); p < tokens; ++p) {
+      std::copy_n(table.cos(p), 5, &cos[at(5 * p)]);
+      std::copy_n(table.sin(p), 5, &sin[at(5 * p)]);
+    }
+  });
+  expect_same_outcome(layer, run(by_table, input(), {tokens}), written);
+}
+
 /// Text, an image of 7 x 5 patches, text again: as Qwen2-VL numbers them.
 std::vector<Index> text_image_text(Index before) {
   std::vector<Index> triples;

@@ -1,6 +1,7 @@
 // Every wrong number of a frequency scaling, of proportional rotary and of multimodal sections.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -21,6 +22,8 @@ using ls::Index;
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+
+const float numbers[6] = {};
 
 template <class S>
 std::function<void()> table(S scaling, ls::RopeConfig config = {.rotary_dim = 8, .positions = 4}) {
@@ -50,11 +53,15 @@ struct Broken {
 };
 std::function<void()> multimodal(Index time, Index height, Index width, Index axes = 3, Index tokens = 2) {
   return [=] {
-    static const Index numbers[6] = {};
+    static const Index triples[6] = {};
     const ls::MultimodalRope<ls::HalfSplit, float> made(ls::RopeTable<float>({.rotary_dim = 8, .positions = 4}),
                                                         {time, height, width},
-                                                        ls::View<const Index, 2>::contiguous(numbers, {tokens, axes}));
+                                                        ls::View<const Index, 2>::contiguous(triples, {tokens, axes}));
   };
+}
+std::function<void()> borrowed(const float* cos, std::array<Index, 2> cos_stride, Index sin_rows,
+                               std::array<Index, 2> sin_stride) {
+  return [=] { (void)ls::RopeTable<float>::borrowed({cos, {2, 3}, cos_stride}, {numbers, {sin_rows, 3}, sin_stride}); };
 }
 std::function<void()> prepared(Index proportional_to, Index head_dim) {
   return [=] {
@@ -86,7 +93,7 @@ const Row rows[] = {
     {"YarnBetaNan", {invalid, "beta_fast, beta_slow", "nan, 1", "finite"}, table(ls::YarnScaling{.factor = 4, .original_length = 4096, .beta_fast = nan})},
     {"YarnMagnitudeZero", {invalid, "magnitude", "0", "positive"}, table(ls::YarnScaling{.factor = 4, .original_length = 4096, .magnitude = 0})},
     {"YarnBaseOne", {invalid, "base", "1", "above 1"}, table(ls::YarnScaling{.factor = 4, .original_length = 4096}, {.rotary_dim = 8, .base = 1, .positions = 4})},
-    {"YarnLengthWithoutATurn", {invalid, "original_length", "5", "beta_slow 1 times"}, table(ls::YarnScaling{.factor = 4, .original_length = 5})},
+    {"YarnLengthWithoutATurn", {invalid, "original_length", "1", "beta_slow 1 times"}, table(ls::YarnScaling{.factor = 4, .original_length = 1}, {.rotary_dim = 64, .positions = 4})},
     {"Llama3FactorBelowOne", {invalid, "factor", "0", "from 1"}, table(ls::Llama3Scaling{.factor = 0})},
     {"Llama3WithoutLength", {invalid, "original_length", "0", "1 to"}, table(ls::Llama3Scaling{.original_length = 0})},
     {"Llama3BandsOutOfOrder", {invalid, "low_frequency_factor, high_frequency_factor", "4, 1", "low < high"}, table(ls::Llama3Scaling{.low_frequency_factor = 4, .high_frequency_factor = 1})},
@@ -108,6 +115,10 @@ const Row rows[] = {
     {"ProportionalToNegative", {invalid, "proportional_to", "-16", "0 or even"}, table(ls::Unscaled{}, {.rotary_dim = 8, .proportional_to = -16})},
     {"ProportionalWithMagnitude", {invalid, "proportional_to", "1.5", "allowed 1"}, table(ls::YarnScaling{.factor = 4, .original_length = 4096, .magnitude = 1.5}, {.rotary_dim = 8, .proportional_to = 16})},
     {"ProportionalToAnotherHead", {invalid, "proportional_to", "8", "head_dim 16"}, prepared(8, 16)},
+    {"BorrowedNull", {invalid, "cos", "null", "[2, 3]"}, borrowed(nullptr, {3, 1}, 2, {3, 1})},
+    {"BorrowedSinesOfAnotherLength", {invalid, "sin", "[1, 3]", "[2, 3]"}, borrowed(numbers, {3, 1}, 1, {3, 1})},
+    {"BorrowedCosinesWithGaps", {invalid, "cos", "2 apart", "1"}, borrowed(numbers, {1, 2}, 2, {3, 1})},
+    {"BorrowedSinesWithGaps", {invalid, "sin", "2 apart", "1"}, borrowed(numbers, {3, 1}, 2, {1, 2})},
     {"SectionsTooMany", {invalid, "sections", "1, 2, 2", "rotary_dim/2 = 4"}, multimodal(1, 2, 2)},
     {"SectionsTooFew", {invalid, "sections", "1, 1, 1", "rotary_dim/2 = 4"}, multimodal(1, 1, 1)},
     {"SectionNegative", {invalid, "sections", "-1, 3, 2", "rotary_dim/2 = 4"}, multimodal(-1, 3, 2)},

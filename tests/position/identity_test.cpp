@@ -4,7 +4,10 @@
 #include <set>
 #include <vector>
 
+#include "lockstep/position/dynamic_ntk_scaling.hpp"
 #include "lockstep/position/linear_scaling.hpp"
+#include "lockstep/position/llama3_scaling.hpp"
+#include "lockstep/position/long_rope_scaling.hpp"
 #include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/none.hpp"
 #include "lockstep/position/rope.hpp"
@@ -96,10 +99,24 @@ TEST(Identity, OfGivenNumbersIsAllOfThem) {
   EXPECT_EQ(ids.size(), 8U);
 }
 
-// A cache that is stored with the number must be recognised by another build on another machine.
+// A cache that is stored with the number must be recognised by another build on another machine: the frequencies are
+// the same to the bit.
 TEST(Identity, IsTheSameEverywhere) {
   EXPECT_EQ(Half(ls::RopeTable<float>({.rotary_dim = 8, .base = 10000, .positions = 1})).identity(),
             0xed558154015e53afU);
+  const ls::RopeConfig config{.rotary_dim = 128, .base = 500000, .positions = 1};
+  EXPECT_EQ(table_id(config), 0xcf4f5257271808f4U);
+  EXPECT_EQ(table_id(config, ls::LinearScaling{.factor = 3}), 0x4f4d4cb4e584ec9dU);
+  EXPECT_EQ(table_id(config, ls::DynamicNtkScaling{.factor = 3, .original_length = 2048, .length = 5000}),
+            0xf707aece87a81748U);
+  EXPECT_EQ(table_id(config, ls::YarnScaling{.factor = 40, .original_length = 4096}), 0x8fe769d640699711U);
+  EXPECT_EQ(table_id(config, ls::YarnScaling{.factor = 40, .original_length = 4096, .ramp = ls::YarnRamp::exact}),
+            0x80e193f089b5195fU);
+  EXPECT_EQ(table_id(config, ls::Llama3Scaling{}), 0xe86f13c4e633b369U);
+  ls::LongRopeScaling long_rope{.original_length = 4096, .extended_length = 131072, .length = 5000};
+  long_rope.short_factors.assign(64, 1.1);
+  long_rope.long_factors.assign(64, 12.3);
+  EXPECT_EQ(table_id(config, long_rope), 0xc456268026c03310U);
 }
 
 }  // namespace

@@ -110,6 +110,26 @@ TEST(RopeTable, TakesTheCallersOwnNumbersThroughStrides) {
     }
 }
 
+TEST(RopeTable, BorrowsRowsThatComeLater) {
+  std::vector<float> cos(6, 0), sin(8, 0);  // [3, 2] without gaps, [3, 2] in rows of 3
+  const auto cos_view = ls::View<const float, 2>::contiguous(cos.data(), {3, 2});
+  const ls::View<const float, 2> sin_view(sin.data(), {3, 2}, {3, 1});
+  const auto table = ls::RopeTable<float>::borrowed(cos_view, sin_view);
+  const ls::RopeTable<float> copied(cos_view, sin_view);
+  EXPECT_EQ(table.positions(), 3);
+  EXPECT_EQ(table.rotary_dim(), 4);
+  EXPECT_TRUE(table.inverse_frequencies().empty());
+  EXPECT_EQ(table.magnitude(), 1);
+  EXPECT_NE(table.identity(), 0U);
+  EXPECT_NE(table.identity(), copied.identity());
+  cos[5] = 7;
+  sin[7] = 8;
+  const auto copy = table;
+  EXPECT_EQ(copy.cos(2)[1], 7);
+  EXPECT_EQ(copy.sin(2)[1], 8);
+  EXPECT_EQ(copied.cos(2)[1], 0);
+}
+
 TEST(RopeTable, KnowsWhatItWasMadeOf) {
   const ls::RopeTable<float> made({.rotary_dim = 6, .base = 1000, .positions = 3});
   ASSERT_EQ(made.inverse_frequencies().size(), 3U);

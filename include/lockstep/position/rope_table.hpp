@@ -73,8 +73,8 @@ class RopeTable {
     for (const double f : frequencies)
       data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
     data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
-    detail::fill_rope_rows(0, config.positions, frequencies.data(), data->pairs, magnitude, data->cos.get(),
-                           data->sin.get());
+    const auto [cos, sin] = data->own();
+    detail::fill_rope_rows(0, config.positions, frequencies.data(), data->pairs, magnitude, cos, sin);
     data->frequencies = std::move(frequencies);
     data_ = std::move(data);
   }
@@ -86,15 +86,33 @@ class RopeTable {
     raise_unless_ok(detail::check_shape("sin", sin, cos.extent));
     auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
     data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 0);
+    const auto [own_cos, own_sin] = data->own();
     for (Index p = 0; p < data->positions; ++p)
       for (Index i = 0; i < data->pairs; ++i) {
-        data->cos[static_cast<std::size_t>(p * data->pairs + i)] = cos(p, i);
-        data->sin[static_cast<std::size_t>(p * data->pairs + i)] = sin(p, i);
+        own_cos[p * data->pairs + i] = cos(p, i);
+        own_sin[p * data->pairs + i] = sin(p, i);
         for (const C number : {cos(p, i), sin(p, i)})
           data->identity =
               detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(static_cast<double>(number)));
       }
     data_ = std::move(data);
+  }
+
+  /// The same without a copy, each row without gaps: for tokens whose angles are known only when they come. Rows may be
+  /// written until a forward reads them, and the memory must outlive every copy of the handle.
+  static RopeTable borrowed(View<const C, 2> cos, View<const C, 2> sin) {
+    for (const auto& [name, view] : {std::pair{"cos", &cos}, {"sin", &sin}}) {
+      raise_unless_ok(detail::check_shape(name, *view, cos.extent));
+      if (view->extent[1] > 1 && view->stride[1] != 1)
+        raise(Status::invalid(name, "given numbers of a row %" PRId64 " apart, allowed 1", view->stride[1]));
+    }
+    auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
+    data->cos = {cos.data, cos.stride[0]};
+    data->sin = {sin.data, sin.stride[0]};
+    data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 1);
+    RopeTable table;
+    table.data_ = std::move(data);
+    return table;
   }
 
   bool empty() const noexcept { return data_ == nullptr; }
@@ -104,8 +122,8 @@ class RopeTable {
   Index pair_dim() const noexcept { return empty() ? 0 : data_->pair_dim; }
   Index positions() const noexcept { return empty() ? 0 : data_->positions; }
   /// The rotary_dim/2 cosines of a position, times the magnitude.
-  const C* cos(Index position) const noexcept { return data_->cos.get() + position * data_->pairs; }
-  const C* sin(Index position) const noexcept { return data_->sin.get() + position * data_->pairs; }
+  const C* cos(Index position) const noexcept { return data_->cos.row(position); }
+  const C* sin(Index position) const noexcept { return data_->sin.row(position); }
   /// Angle per position of each pair, scaled; empty for the caller's own cosines and sines.
   std::span<const double> inverse_frequencies() const noexcept {
     return empty() ? std::span<const double>{} : std::span<const double>(data_->frequencies);
@@ -113,19 +131,30 @@ class RopeTable {
   /// The factor on every cosine and sine; 1 for the caller's own, which are taken as they are.
   double magnitude() const noexcept { return empty() ? 1 : data_->magnitude; }
   /// Tells tables apart by rotary_dim, pairs, inverse frequencies and magnitude, not by the number of positions; the
-  /// caller's own by all their numbers. The same on every machine; 0 for an empty handle.
+  /// caller's own by all their numbers, and borrowed ones by their width alone. The same on every machine; 0 for an
+  /// empty handle.
   std::uint64_t identity() const noexcept { return empty() ? 0 : data_->identity; }
 
  private:
+  struct Rows {
+    const C* data = nullptr;
+    Index stride = 0;
+    const C* row(Index position) const noexcept { return data + position * stride; }
+  };
   struct Data {
-    Data(Index pairs_, Index pair_dim_, Index positions_)
-        : pairs(pairs_), pair_dim(pair_dim_), positions(positions_), cos(numbers()), sin(numbers()) {}
-    std::unique_ptr<C[]> numbers() const {
-      return std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(pairs * positions));
+    Data(Index pairs_, Index pair_dim_, Index positions_) : pairs(pairs_), pair_dim(pair_dim_), positions(positions_) {}
+    /// Memory for all cosines, then all sines.
+    std::pair<C*, C*> own() {
+      const Index each = pairs * positions;
+      owned = std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(2 * each));
+      cos = {owned.get(), pairs};
+      sin = {owned.get() + each, pairs};
+      return {owned.get(), owned.get() + each};
     }
     Index pairs, pair_dim, positions;
-    std::unique_ptr<C[]> cos, sin;
-    std::vector<double> frequencies;
+    Rows cos{}, sin{};
+    std::unique_ptr<C[]> owned{};
+    std::vector<double> frequencies{};
     double magnitude = 1;
     std::uint64_t identity = 0;
   };
