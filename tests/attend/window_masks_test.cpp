@@ -83,11 +83,14 @@ TEST(AttendWindows, WithTwoBoundsAreTheReferences) {
   for (const Index offset : {-5, 0, 300, 580, 650})
     for (const auto& [left, right] :
          {std::pair<Index, Index>{0, 0}, {16, 0}, {15, 17}, {255, 256}, {all, 1}, {3, all}, {all, all}, {700, 700}}) {
+      const ls::Window mask{left, right};
       SCOPED_TRACE("offset " + std::to_string(offset) + ", " + std::to_string(left) + " before, " +
                    std::to_string(right) + " after");
       expect_reference(
-          problem, ls::Window{left, right},
-          [=](Index, Index row, Index key) { return row + offset - key <= left && key - row - offset <= right; },
+          problem, mask,
+          [=](Index, Index row, Index key) {
+            return row + offset - key <= mask.left && key - row - offset <= mask.right;
+          },
           offset);
     }
 }
