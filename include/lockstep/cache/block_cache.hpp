@@ -7,6 +7,8 @@
 
 namespace lockstep::detail {
 
+struct Restore;  // cache/save.hpp
+
 /// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
 /// - `check_append(tokens)`;
@@ -176,6 +178,21 @@ class BlockCache {
   std::uint64_t table_ = 0;
 
  private:
+  friend Restore;
+
+  /// Block b for tokens of a stream, which come in place order.
+  WritableBlock<S> room_for(Index kv_head, Index b) {
+    self().make_room(b * block_keys, (b + 1) * block_keys);
+    return self().writable(kv_head, b);
+  }
+  /// The tokens of a stream have all been stored.
+  void hold(Index length, KeyRange missing, std::uint64_t table) noexcept {
+    length_ = length;
+    missing_ = missing;
+    table_ = table;
+    self().settle();
+  }
+
   Cache& self() noexcept { return static_cast<Cache&>(*this); }
   const Cache& self() const noexcept { return static_cast<const Cache&>(*this); }
 
