@@ -79,7 +79,7 @@ void every_cache_has_the_same_bits(Window window) {
     std::vector<float> one(12);
     for (auto& holder : holders)
       paged.forward(rows_of(x, 0, 1, shape.hidden), holder, rows_of(one, 0, 1, shape.hidden));
-    for (const std::size_t n : {3, 0, 6, 1, 5, 2, 4}) holders[n].clear();
+    for (const Index n : {3, 0, 6, 1, 5, 2, 4}) holders[at(n)].clear();
   }
   for (const auto& plan : {std::vector<Index>{tokens}, steps(tokens, 61), random_plan(tokens, 4)}) {
     auto growing = contiguous.make_cache(tokens, ls::CacheMemory{.initial = 1});
