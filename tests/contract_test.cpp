@@ -27,6 +27,8 @@ TEST(Contract, ComputesHalfAndBfloat16InFloat) {
   static_assert(std::is_same_v<ls::compute_t<Eigen::half>, float> &&
                 std::is_same_v<ls::compute_t<Eigen::bfloat16>, float>);
   static_assert(!ls::Element<int> && !ls::Element<long double> && !ls::Element<const float> && !ls::Element<float&>);
+  static_assert(ls::CacheElement<std::int8_t> && !ls::Element<std::int8_t> && ls::CacheElement<float> &&
+                !ls::CacheElement<int>);
 }
 
 TEST(Contract, RoundsUpWithoutWrappingAt32Bits) {

@@ -79,14 +79,11 @@ inline float expected_scale(int id, Index g, Index dim, unsigned salt) {
   return largest / 127;
 }
 
-/// Whether element `stored` (with its scale) is what token `id` leaves.
+/// Whether element `stored` is what x leaves, under a scale where there are codes.
 template <class S>
-bool leaves(S stored, [[maybe_unused]] float scale, int id, Index g, Index d, [[maybe_unused]] Index dim,
-            unsigned salt) {
-  const float x = number(id, g, d, salt);
+bool leaves(S stored, float x, [[maybe_unused]] float scale) {
   if constexpr (ls::is_quantised<S>) {
-    const float expected = expected_scale(id, g, dim, salt);
-    return scale == expected && stored == static_cast<S>(std::nearbyint(x / expected));
+    return stored == static_cast<S>(std::nearbyint(x / scale));
   } else {
     const S expected = ls::narrow<S>(static_cast<ls::compute_t<S>>(x));
     return std::memcmp(&stored, &expected, sizeof(S)) == 0;
@@ -112,12 +109,15 @@ testing::AssertionResult holds(const Cache& cache, const Ids& ids) {
       if constexpr (ls::is_quantised<S>) {
         key_scale = block.key_scales[at];
         value_scale = block.value_scales[at];
+        if (key_scale != expected_scale(id, g, shape.head_dim, 0) ||
+            value_scale != expected_scale(id, g, shape.v_head_dim, 1))
+          return testing::AssertionFailure() << "a scale of place " << place << " of kv head " << g << " differs";
       }
       for (Index d = 0; d < shape.head_dim; ++d)
-        if (!leaves(block.keys[Layout::key(at, d, shape.head_dim)], key_scale, id, g, d, shape.head_dim, 0))
+        if (!leaves(block.keys[Layout::key(at, d, shape.head_dim)], number(id, g, d, 0), key_scale))
           return testing::AssertionFailure() << "key " << place << " of kv head " << g << " differs at " << d;
       for (Index d = 0; d < shape.v_head_dim; ++d)
-        if (!leaves(block.values[Layout::value(at, d)], value_scale, id, g, d, shape.v_head_dim, 1))
+        if (!leaves(block.values[Layout::value(at, d)], number(id, g, d, 1), value_scale))
           return testing::AssertionFailure() << "value " << place << " of kv head " << g << " differs at " << d;
     }
   }

@@ -1,6 +1,7 @@
 // What all caches of blocks do alike: append, write at places, import and export.
 #pragma once
 
+#include <array>
 #include <span>
 
 #include "lockstep/cache/block.hpp"
@@ -8,6 +9,8 @@
 #include "lockstep/views.hpp"
 
 namespace lockstep::detail {
+
+struct Restore;  // cache/save.hpp
 
 /// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
@@ -116,8 +119,7 @@ class BlockCache {
   template <class U>
     requires ViewableAs<U, Value, 3>
   void export_keys(U&& out, Order order = Order::head_token_dim) const {
-    const auto rows = tokens_first(View<Value, 3>(out), order);
-    check_export(rows, shape_.head_dim);
+    const auto rows = checked_export(View<Value, 3>(out), order, shape_.head_dim);
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -133,8 +135,7 @@ class BlockCache {
   template <class U>
     requires ViewableAs<U, Value, 3>
   void export_values(U&& out, Order order = Order::head_token_dim) const {
-    const auto rows = tokens_first(View<Value, 3>(out), order);
-    check_export(rows, shape_.v_head_dim);
+    const auto rows = checked_export(View<Value, 3>(out), order, shape_.v_head_dim);
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -153,12 +154,14 @@ class BlockCache {
   template <class K, class V>
     requires(ViewableAs<K, const cache_value_t<S>, 3> && ViewableAs<V, const cache_value_t<S>, 3>)
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
-    const auto k = tokens_first(View<const Value, 3>(keys), order),
-               v = tokens_first(View<const Value, 3>(values), order);
-    const Index tokens = k.extent[0];
+    const View<const Value, 3> given_keys(keys), given_values(values);
+    const Index tokens = tokens_first(given_keys, order).extent[0];
     if (tokens > self().capacity())
       raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, tokens, self().capacity()));
-    raise_unless_ok(check_rows(k, v, tokens));
+    raise_unless_ok(check_shape("keys", given_keys, ordered(order, tokens, shape_.head_dim)));
+    raise_unless_ok(check_shape("values", given_values, ordered(order, tokens, shape_.v_head_dim)));
+    const auto k = tokens_first(given_keys, order), v = tokens_first(given_values, order);
+    if constexpr (is_quantised<S>) raise_unless_ok(check_numbers(k, v));
     self().make_room(0, tokens);
     missing_ = {};
     length_ = tokens;
@@ -203,18 +206,33 @@ class BlockCache {
   std::uint64_t table_ = 0;
 
  private:
+  friend Restore;
+
+  /// Block b for tokens of a stream, which come in place order.
+  WritableBlock<S> room_for(Index kv_head, Index b) {
+    self().make_room(b * block_keys, (b + 1) * block_keys);
+    return self().writable(kv_head, b);
+  }
+  /// The tokens of a stream have all been stored.
+  void hold(Index length, KeyRange missing, std::uint64_t table) noexcept {
+    length_ = length;
+    missing_ = missing;
+    table_ = table;
+    self().settle();
+  }
+
   Cache& self() noexcept { return static_cast<Cache&>(*this); }
   const Cache& self() const noexcept { return static_cast<const Cache&>(*this); }
 
-  template <class U>
-  Status check_rows(View<const U, 3> keys, View<const U, 3> values, Index tokens) const noexcept {
+  Status check_rows(View<const Compute, 3> keys, View<const Compute, 3> values, Index tokens) const noexcept {
     if (Status s = check_shape("keys", keys, {tokens, shape_.kv_heads, shape_.head_dim}); !s.ok()) return s;
     if (Status s = check_shape("values", values, {tokens, shape_.kv_heads, shape_.v_head_dim}); !s.ok()) return s;
-    if constexpr (is_quantised<S>) {
-      if (Status s = check_finite("keys", keys); !s.ok()) return s;
-      return check_finite("values", values);
-    }
+    if constexpr (is_quantised<S>) return check_numbers(keys, values);
     return {};
+  }
+  static Status check_numbers(View<const float, 3> keys, View<const float, 3> values) noexcept {
+    if (Status s = check_finite("keys", keys); !s.ok()) return s;
+    return check_finite("values", values);
   }
   Status check_places(const char* argument, KeyRange places) const noexcept {
     if (const KeyRange gone = intersection(places, missing_); !gone.empty())
@@ -224,9 +242,15 @@ class BlockCache {
                              gone.first, missing_.first, missing_.last - 1);
     return {};
   }
-  void check_export(View<Value, 3> rows, Index dim) const {
-    raise_unless_ok(check_shape("out", rows, {length_, shape_.kv_heads, dim}));
+  std::array<Index, 3> ordered(Order order, Index tokens, Index dim) const noexcept {
+    if (order == Order::token_head_dim) return {tokens, shape_.kv_heads, dim};
+    return {shape_.kv_heads, tokens, dim};
+  }
+  /// The place of an export as [tokens, heads, dim].
+  View<Value, 3> checked_export(View<Value, 3> out, Order order, Index dim) const {
+    raise_unless_ok(check_shape("out", out, ordered(order, length_, dim)));
     raise_unless_ok(check_places("cache", {0, length_}));
+    return tokens_first(out, order);
   }
 
   /// f(kv head, block, first place in it, first place, tokens) over places [first, last).

@@ -1,0 +1,227 @@
+// A layer gives the same bits through every cache of one storage, at any chunking; rows whose keys are gone are
+// refused, and a forward that fails leaves every kind of cache as it was.
+#include <lockstep/lockstep.hpp>
+#include <stdexcept>
+
+#include "fixture.hpp"
+
+namespace {
+
+using namespace fixture;
+
+/// Each row sees the `window` keys up to its own, and the first `sinks`.
+struct Window {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::mask;
+  Index window = 150, sinks = 0;
+  ls::KeyRange range(ls::QueryRow q, Index kv_len) const noexcept {
+    return ls::intersection({sinks > 0 ? 0 : q.place - window + 1, q.place + 1}, {0, kv_len});
+  }
+  ls::Visibility block(ls::QueryRow q, ls::KeyRange keys) const noexcept {
+    Index seen = 0;
+    for (Index key = keys.first; key < keys.last; ++key) seen += visible(q, key) ? 1 : 0;
+    return seen == 0 ? ls::Visibility::none : seen == keys.size() ? ls::Visibility::all : ls::Visibility::some;
+  }
+  bool visible(ls::QueryRow q, Index key) const noexcept {
+    return key <= q.place && (key > q.place - window || key < sinks);
+  }
+  Index keys_needed(ls::QueryRow q) const noexcept { return q.place + 1; }
+};
+
+/// Runs tasks one after the other until it is told to fail.
+struct Fails {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::executor;
+  int* left = nullptr;
+  Index concurrency() const noexcept { return 2; }
+  Index parallel_from() const noexcept { return 0; }
+  template <class F>
+  void run(Index n, F&& f) const {
+    if (left != nullptr && (*left)-- == 0) throw std::runtime_error("no thread");
+    for (Index i = 0; i < n; ++i) f(i);
+  }
+};
+
+template <class Cache>
+using Layer = ls::Attention<float, 4, 2, ls::Rope<ls::HalfSplit>, Window, Fails, Cache>;
+
+constexpr Shape shape{.hidden = 12, .heads = 4, .kv_heads = 2, .head_dim = 6, .v_head_dim = 5};
+constexpr Index tokens = 1100;
+const ls::CacheShape cache_shape{2, 6, 5};
+
+template <class Cache>
+Layer<Cache> layer(Window window, int* left = nullptr) {
+  return make_layer<Layer<Cache>>(shape, rope<float>(shape.head_dim), window, Fails{left});
+}
+
+template <class L, class Cache>
+std::vector<float> outputs(const L& layer, Cache& cache, const std::vector<float>& x, const std::vector<Index>& plan) {
+  std::vector<float> y(x.size());
+  Index first = 0;
+  for (const Index rows : plan) {
+    layer.forward(rows_of(x, first, rows, shape.hidden), cache, rows_of(y, first, rows, shape.hidden));
+    first += rows;
+  }
+  return y;
+}
+
+template <class S>
+void every_cache_has_the_same_bits(Window window) {
+  const auto x = numbers<float>(tokens * shape.hidden, 31);
+  const auto contiguous = layer<ls::ContiguousCache<S>>(window);
+  auto whole = contiguous.make_cache(tokens);
+  const auto expected = outputs(contiguous, whole, x, {tokens});
+  EXPECT_TRUE(same_bits(expected, full(contiguous, x).y, shape.hidden));
+  const auto ring = layer<ls::RingCache<S>>(window);
+  const auto paged = layer<ls::PagedCache<S>>(window);
+  EXPECT_TRUE(same_bits(expected, full(ring, x).y, shape.hidden));
+  const ls::PagePool<S> pool(paged.cache_shape(), 16);
+  {  // pages in an order of their own
+    std::vector<ls::PagedCache<S>> holders(7, ls::PagedCache<S>(pool));
+    std::vector<float> one(12);
+    for (auto& holder : holders)
+      paged.forward(rows_of(x, 0, 1, shape.hidden), holder, rows_of(one, 0, 1, shape.hidden));
+    for (const Index n : {3, 0, 6, 1, 5, 2, 4}) holders[at(n)].clear();
+  }
+  for (const auto& plan : {std::vector<Index>{tokens}, steps(tokens, 61), random_plan(tokens, 4)}) {
+    auto growing = contiguous.make_cache(tokens, ls::CacheMemory{.initial = 1});
+    EXPECT_TRUE(same_bits(expected, outputs(contiguous, growing, x, plan), shape.hidden)) << plan_name(plan);
+    for (const Index slack : {Index{0}, Index{40}, Index{256}}) {
+      if (slack == 0 && plan.size() < 2) continue;  // row by row, once is enough
+      auto cache = ring.make_cache(window.window, slack, window.sinks);
+      EXPECT_TRUE(same_bits(expected, outputs(ring, cache, x, plan), shape.hidden)) << plan_name(plan) << " " << slack;
+      EXPECT_LT(cache.bytes(), whole.bytes());
+      EXPECT_GT(cache.first(), 0);
+    }
+    auto cache = paged.make_cache(tokens, pool);
+    EXPECT_TRUE(same_bits(expected, outputs(paged, cache, x, plan), shape.hidden)) << plan_name(plan);
+    auto child = cache.fork(700);
+    std::vector<float> y = part(expected, 0, 700 * shape.hidden);
+    const auto rest = part(x, 700 * shape.hidden, 400 * shape.hidden);
+    const auto more = outputs(paged, child, rest, {100, 300});
+    y.insert(y.end(), more.begin(), more.end());
+    EXPECT_TRUE(same_bits(expected, y, shape.hidden)) << "forked";
+  }
+}
+
+TEST(EveryCache, GivesALayerTheSameBits) {
+  every_cache_has_the_same_bits<float>({150, 0});
+  every_cache_has_the_same_bits<float>({90, 7});
+}
+TEST(EveryCache, GivesALayerTheSameBitsOverCodes) { every_cache_has_the_same_bits<std::int8_t>({150, 3}); }
+
+TEST(RingInALayer, RefusesRowsWhoseKeysAreGone) {
+  const auto x = numbers<float>(tokens * shape.hidden, 33);
+  const auto wide = layer<ls::RingCache<float>>({400, 0});
+  auto cache = wide.make_cache(100, 20);  // two blocks
+  std::vector<float> y(x.size());
+  const auto forward = [&](Index first, Index rows) {
+    wide.forward(rows_of(x, first, rows, shape.hidden), cache, rows_of(y, first, rows, shape.hidden));
+  };
+  forward(0, 500);  // the ring still has all
+  const auto before = y;
+  EXPECT_FALSE(wide.check(rows_of(x, 500, 20, shape.hidden), cache, rows_of(y, 500, 20, shape.hidden)).ok());
+  EXPECT_THROW(forward(500, 20), std::invalid_argument);
+  EXPECT_EQ(cache.length(), 500);
+  EXPECT_TRUE(same_bits(before, y, shape.hidden));
+  forward(500, 12);
+  EXPECT_THROW(forward(512, 1), std::invalid_argument);
+  // A mask for the call that looks back less far goes on.
+  const Window narrow{100, 0};
+  wide.forward(rows_of(x, 512, 1, shape.hidden), cache, rows_of(y, 512, 1, shape.hidden), {.mask = &narrow});
+  EXPECT_EQ(cache.length(), 513);
+  // attend() asks the same.
+  const auto q = numbers<float>(4 * 6, 34);
+  std::vector<float> context(20);
+  const auto query = ls::View<const float, 3>::contiguous(q.data(), {1, 4, 6});
+  const auto out = ls::View<float, 3>::contiguous(context.data(), {1, 4, 5});
+  EXPECT_THROW(ls::attend<ls::Causal>(query, cache, out), std::invalid_argument);
+  EXPECT_THROW((ls::attend<Window>(query, cache, out, {.mask = {258, 0}})), std::invalid_argument);
+  ls::attend<Window>(query, cache, out, {.mask = {257, 0}});
+}
+
+// Rows that see later keys cannot come in pieces.
+struct Both : Window {
+  ls::KeyRange range(ls::QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
+  ls::Visibility block(ls::QueryRow, ls::KeyRange) const noexcept { return ls::Visibility::all; }
+  bool visible(ls::QueryRow, Index) const noexcept { return true; }
+  Index keys_needed(ls::QueryRow) const noexcept { return 30; }
+};
+TEST(RingInALayer, RefusesLongChunksWhoseRowsSeeLaterKeys) {
+  using L = ls::Attention<float, 4, 2, Both, ls::RingCache<float>>;
+  const auto both = make_layer<L>(shape);
+  const auto x = numbers<float>(30 * shape.hidden, 35);
+  std::vector<float> y(x.size());
+  auto small = both.make_cache(100, 10), large = both.make_cache(100, 29);
+  EXPECT_THROW(both.forward(rows_of(x, 0, 30, 12), small, rows_of(y, 0, 30, 12)), std::invalid_argument);
+  EXPECT_EQ(small.length(), 0);
+  both.forward(rows_of(x, 0, 30, 12), large, rows_of(y, 0, 30, 12));
+  EXPECT_TRUE(same_bits(full(both, x).y, y, shape.hidden));
+}
+
+template <class Cache, class... Args>
+void failure_leaves_it_as_it_was(const Args&... args) {
+  int left = -1;
+  const auto failing = layer<Cache>({60, 0}, &left);
+  const auto x = numbers<float>(tokens * shape.hidden, 36);
+  for (const Index rows : {1, 30, 300}) {
+    auto cache = failing.make_cache(args...);
+    left = -1;
+    const auto start = outputs(failing, cache, part(x, 0, 700 * shape.hidden), {400, 300});
+    const auto copy = cache;
+    std::vector<float> y(at(rows * shape.hidden)), expected = y;
+    const auto next = part(x, 700 * shape.hidden, rows * shape.hidden);
+    int runs = 1;
+    {
+      auto other = copy;
+      left = 1000000;
+      failing.forward(rows_of(next, 0, rows, 12), other, rows_of(expected, 0, rows, 12));
+      runs = 1000000 - left;
+    }
+    for (int n = 0; n < runs; n += runs < 12 ? 1 : runs / 12) {
+      left = n;
+      EXPECT_THROW(failing.forward(rows_of(next, 0, rows, 12), cache, rows_of(y, 0, rows, 12)), std::runtime_error);
+      ASSERT_EQ(cache.length(), 700);
+      left = -1;
+      auto again = cache;
+      failing.forward(rows_of(next, 0, rows, 12), again, rows_of(y, 0, rows, 12));
+      ASSERT_TRUE(same_bits(expected, y, shape.hidden)) << "after " << n << " runs of " << runs;
+    }
+  }
+}
+TEST(EveryCache, IsAsItWasWhenAForwardFails) {
+  failure_leaves_it_as_it_was<ls::RingCache<float>>(Index{60}, Index{29});
+  failure_leaves_it_as_it_was<ls::RingCache<float>>(Index{60}, Index{0}, Index{4});
+  const ls::PagePool<float> pool(cache_shape, 20);
+  failure_leaves_it_as_it_was<ls::PagedCache<float>>(Index{1100}, pool);
+  EXPECT_EQ(pool.free_pages(), 20);
+}
+
+TEST(Int8InALayer, RefusesWhatHasNoCodeAndKeepsTheCache) {
+  const auto coded = layer<ls::ContiguousCache<std::int8_t>>({1000, 0});
+  auto cache = coded.make_cache(400);
+  auto x = numbers<float>(400 * shape.hidden, 37);
+  std::vector<float> y(x.size());
+  coded.forward(rows_of(x, 0, 50, 12), cache, rows_of(y, 0, 50, 12));
+  x[at(350 * 12)] = nan<float>();
+  EXPECT_THROW(coded.forward(rows_of(x, 50, 350, 12), cache, rows_of(y, 50, 350, 12)), std::invalid_argument);
+  EXPECT_EQ(cache.length(), 50);
+}
+
+TEST(ModelOfRings, TruncatesAllLayersOrNone) {
+  ls::ModelCache<ls::RingCache<float>, ls::ContiguousCache<float>> caches;
+  caches.add(ls::ContiguousCache<float>(cache_shape, 2000));
+  caches.add(ls::RingCache<float>(cache_shape, 200, 30));
+  const auto global = layer<ls::ContiguousCache<float>>({2000, 0});
+  const auto local = layer<ls::RingCache<float>>({200, 0});
+  const auto x = numbers<float>(tokens * shape.hidden, 38);
+  std::vector<float> y(x.size()), z(x.size());
+  const auto step = caches.begin(1000);  // longer than the ring takes at once
+  global.forward(rows_of(x, 0, 1000, 12), caches.layer<ls::ContiguousCache<float>>(0), rows_of(y, 0, 1000, 12),
+                 {.offset = step.offset});
+  local.forward(rows_of(y, 0, 1000, 12), caches.layer(1), rows_of(z, 0, 1000, 12), {.offset = step.offset});
+  EXPECT_THROW(caches.truncate(500), std::length_error);
+  EXPECT_EQ(caches.layer<ls::ContiguousCache<float>>(0).length(), 1000);
+  caches.truncate(970);
+  EXPECT_EQ(caches.layer(1).length(), 970);
+}
+
+}  // namespace
