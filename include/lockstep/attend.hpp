@@ -59,13 +59,16 @@ Status check_caches(const K& caches, Index batch) noexcept {
   return {};
 }
 
-/// Optional results: log-sum-exp [batch, heads, q_len] and weights [batch, heads, q_len, kv_len].
+/// Optional results: log-sum-exp [batch, heads, q_len], weights and logits [batch, heads, q_len, kv_len].
 template <class C>
-Status check_results(View<C, 4> weights, View<C, 3> lse, Index batch, Index heads, Index q_len, Index kv_len) noexcept {
+Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, Index batch, Index heads, Index q_len,
+                     Index kv_len) noexcept {
   if (lse.present() || lse.size() != 0)
     if (Status s = check_shape<C, 3>("lse", lse, {batch, heads, q_len}); !s.ok()) return s;
   if (weights.present() || weights.size() != 0)
     if (Status s = check_shape<C, 4>("weights", weights, {batch, heads, q_len, kv_len}); !s.ok()) return s;
+  if (raw_logits.present() || raw_logits.size() != 0)
+    if (Status s = check_shape<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len}); !s.ok()) return s;
   return {};
 }
 
@@ -93,6 +96,9 @@ struct AttendOptions {
   View<C, 4>
       weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
   View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
+  /// Also write logits [batch, heads, q_len, kv_len]; -inf beyond a shorter sequence's keys.
+  View<C, 4> raw_logits{};
+  LogitStage logit_stage = LogitStage::masked;  ///< which ones
   typename Set::Mask mask{};
   typename Set::Logits logits{};
   typename Set::Bias bias{};
@@ -149,12 +155,16 @@ Status check_attend(View<const C, 4> query, const K& caches, View<C, 4> context,
   if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
   if (Status s = check_policy(options.sinks, heads); !s.ok()) return s;
   const KernelShape shape = kernel_shape(options, query, caches);
-  if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
+  if (Status s = check_results<C>(options.weights, options.raw_logits, options.lse, batch, heads, q_len, shape.kv_len);
+      !s.ok())
+    return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, batch); !s.ok()) return s;
   if (Status s = check_mask(options.mask, batch, q_len, shape.kv_len); !s.ok()) return s;
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
-  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
+  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)},
+                                    {"weights", bytes_of(options.weights)},
+                                    {"raw_logits", bytes_of(options.raw_logits)}})
     if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context)))
       return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
   if (options.workspace != nullptr) return options.workspace->check(attend_bytes<Options, C, CacheIn<K>>(shape));
@@ -222,6 +232,7 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
              .context = out.at(b),
              .lse = options.lse.present() ? options.lse.at(b) : View<C, 2>{},
              .weights = options.weights.present() ? options.weights.at(b) : View<C, 3>{},
+             .raw_logits = options.raw_logits.present() ? options.raw_logits.at(b) : View<C, 3>{},
              .sequence = b,
              .first_row = 0,
              .first_place = options.offset.value_or(kv_len - query.extent[1]),
@@ -241,7 +252,8 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
             shape.kv_heads,
             shape.head_dim,
             shape.v_head_dim,
-            options.mode == Mode::training};
+            options.mode == Mode::training,
+            options.logit_stage};
   Set::Kernel::template attend<C, Cache>(std::span<const Call>(calls, static_cast<std::size_t>(batch)), rules,
                                          options.executor, workspace);
 }

@@ -13,10 +13,11 @@ struct SpecificationRow {
   C* row_sum;    // [v_head_dim] O
 };
 
-/// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate chains.
+/// Scaled products of places [first, last) of block b, into logit[place - 256 b]; rule 2. Lanes of a tile are separate
+/// chains.
 template <class C, class Cache, class Rules>
-inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
-                         const C* query, C* logit) noexcept {
+inline void block_products(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
+                           const C* query, C* logit) noexcept {
   using Layout = BlockLayout<typename Cache::Storage>;
   const auto* block = call.cache->block(rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads), b).keys;
   for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
@@ -26,6 +27,13 @@ inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules
         s[lane] = fma(query[d], widen(block[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
     for (Index lane = 0; lane < lanes; ++lane) logit[tile + lane] = s[lane];
   }
+}
+
+/// The same, transformed and biased: rule 2.
+template <class C, class Cache, class Rules>
+inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
+                         const C* query, C* logit) noexcept {
+  block_products(call, rules, q, b, keys, query, logit);
   for (Index j = keys.first; j < keys.last; ++j)
     logit[j - b * block_keys] = rules.transform(logit[j - b * block_keys], q, j);
 }
@@ -98,6 +106,21 @@ inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules,
   }
 }
 
+/// Logits on request, at the stage asked for, of all keys that are there.
+template <class C, class Cache, class Rules>
+inline void row_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index i,
+                       const SpecificationRow<C>& row) noexcept {
+  for (Index b = 0; b * block_keys < call.kv_len; ++b) {
+    const KeyRange keys = intersection({0, call.kv_len}, {b * block_keys, (b + 1) * block_keys});
+    block_products(call, rules, q, b, keys, row.query, row.logit);
+    rules.bring_to_stage(row.logit, q, keys, call.kv_len);
+    for (Index j = keys.first; j < keys.last; ++j)
+      call.raw_logits(q.head, i, j) = canonical(row.logit[j - b * block_keys]);
+  }
+  for (Index j = call.kv_len; j < call.raw_logits.extent[2]; ++j)
+    call.raw_logits(q.head, i, j) = -std::numeric_limits<C>::infinity();
+}
+
 /// One row of one query head: rules 1 (scaling) to 5.
 template <class C, class Cache, class Rules>
 inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head,
@@ -136,6 +159,7 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
   }
   if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
   if (call.weights.present()) row_weights(call, rules, pattern, q, i, range, row, total);
+  if (call.raw_logits.present()) row_logits(call, rules, q, i, row);
 }
 
 /// All rows and heads of all calls.
