@@ -62,13 +62,16 @@ Status check_caches(const K& caches, Index batch) noexcept {
   return {};
 }
 
-/// Optional results: log-sum-exp [batch, heads, q_len] and weights [batch, heads, q_len, kv_len].
+/// Optional results: log-sum-exp [batch, heads, q_len], weights and logits [batch, heads, q_len, kv_len].
 template <class C>
-Status check_results(View<C, 4> weights, View<C, 3> lse, Index batch, Index heads, Index q_len, Index kv_len) noexcept {
+Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, Index batch, Index heads, Index q_len,
+                     Index kv_len) noexcept {
   if (lse.present() || lse.size() != 0)
     if (Status s = check_shape<C, 3>("lse", lse, {batch, heads, q_len}); !s.ok()) return s;
   if (weights.present() || weights.size() != 0)
     if (Status s = check_shape<C, 4>("weights", weights, {batch, heads, q_len, kv_len}); !s.ok()) return s;
+  if (raw_logits.present() || raw_logits.size() != 0)
+    if (Status s = check_shape<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len}); !s.ok()) return s;
   return {};
 }
 
@@ -99,6 +102,9 @@ struct AttendOptions {
   View<C, 4>
       weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
   View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
+  /// Also write logits [batch, heads, q_len, kv_len]; -inf beyond a shorter sequence's keys.
+  View<C, 4> raw_logits{};
+  LogitStage logit_stage = LogitStage::masked;  ///< which ones
   typename Set::Mask mask{};
   typename Set::Logits logits{};
   typename Set::Bias bias{};
@@ -170,7 +176,9 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
   if (Status s = check_policy(options.sinks, heads); !s.ok()) return s;
   const KernelShape shape = kernel_shape(options, query, caches);
-  if (Status s = check_results<C>(options.weights, options.lse, batch, heads, q_len, shape.kv_len); !s.ok()) return s;
+  if (Status s = check_results<C>(options.weights, options.raw_logits, options.lse, batch, heads, q_len, shape.kv_len);
+      !s.ok())
+    return s;
   if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
     return s;
   if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len, heads); !s.ok()) return s;
@@ -178,6 +186,7 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
     const auto& cache = *cache_at(caches, b);
     const KeyRange missing = missing_after(cache, 0);
     if (missing.empty()) continue;
+    if (Status s = check_all_held(options.raw_logits, missing); !s.ok()) return s;
     const Index kv_len = cache.length(), rows = sequences.length(b), first = options.offset.value_or(kv_len - rows);
     for (Index i = 0; i < rows; ++i)
       for (Index head = 0; head < heads; ++head)
@@ -187,7 +196,9 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   }
   if (overlap(bytes_of(query), bytes_of(context)))
     return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
-  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)}, {"weights", bytes_of(options.weights)}})
+  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)},
+                                    {"weights", bytes_of(options.weights)},
+                                    {"raw_logits", bytes_of(options.raw_logits)}})
     if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context)))
       return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
   if (options.workspace != nullptr)
@@ -271,6 +282,8 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
              .context = out.at(at_batch).part(0, at_row, rows),
              .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<C, 2>{},
              .weights = options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
+             .raw_logits =
+                 options.raw_logits.present() ? options.raw_logits.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
              .sequence = b,
              .first_row = 0,
              .first_place = first_place,
@@ -291,7 +304,8 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
             shape.kv_heads,
             shape.head_dim,
             shape.v_head_dim,
-            options.mode == Mode::training};
+            options.mode == Mode::training,
+            options.logit_stage};
   Set::Kernel::template attend<C, Seen>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
                                         options.executor, workspace);
 }

@@ -1,6 +1,8 @@
 // The attention layer: project, rotate, append, attend, project.
 #pragma once
 
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -176,6 +178,10 @@ class Attention {
     View<Compute, 4>
         weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
     View<Compute, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
+    /// Also write logits [batch, heads, q_len, kv_len]; -inf beyond a shorter sequence's keys, and for keys after the
+    /// last one that the row may need.
+    View<Compute, 4> raw_logits{};
+    LogitStage logit_stage = LogitStage::masked;  ///< which ones
     View<Compute, 3>
         context{};  ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
     View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of cache length + row
@@ -463,7 +469,8 @@ class Attention {
     if constexpr (!std::same_as<K, NoCaches>)
       if (Status s = check_each_cache(caches, sequences, options); !s.ok()) return s;
     const Index kv_len = longest_after(caches, sequences);
-    if (Status s = detail::check_results<Compute>(options.weights, options.lse, batch, shape_.heads, q_len, kv_len);
+    if (Status s = detail::check_results<Compute>(options.weights, options.raw_logits, options.lse, batch, shape_.heads,
+                                                  q_len, kv_len);
         !s.ok())
       return s;
     if (options.context.present() || options.context.size() != 0)
@@ -473,6 +480,7 @@ class Attention {
       if (Status s = detail::check_shape("positions", options.positions, {batch, q_len}); !s.ok()) return s;
     for (const auto& [name, bytes] : {std::pair{"lse", detail::bytes_of(options.lse)},
                                       {"weights", detail::bytes_of(options.weights)},
+                                      {"raw_logits", detail::bytes_of(options.raw_logits)},
                                       {"context", detail::bytes_of(options.context)}})
       if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
         return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
@@ -594,6 +602,8 @@ class Attention {
       return Status::length("parents", "given %" PRId64 " nodes, allowed the %" PRId64 " that the cache takes at once",
                             q_len, limit);
     if (q_len <= limit && detail::missing_after(cache, q_len).empty()) return {};
+    if (Status s = detail::check_all_held(call.options.raw_logits, detail::missing_after(cache, q_len)); !s.ok())
+      return s;
     for (Index i = 0; i < q_len; ++i) {
       const Index held = q_len - i < limit ? q_len : i + limit;
       const KeyRange missing = detail::missing_after(cache, held);
@@ -738,6 +748,15 @@ class Attention {
     if constexpr (Norm::active && !Norm::before_rotation) normalise();
   }
 
+  /// Logits before the mask are there for keys of the same chunk too, where there are such: how many must not show.
+  template <class Seen>
+  static void hide_unneeded(const Mask& mask, const AttentionCall<Compute, Seen>& call) noexcept {
+    for (Index head = 0; head < call.raw_logits.extent[0]; ++head)
+      for (Index i = 0; i < call.raw_logits.extent[1]; ++i)
+        for (Index key = std::max(Index{0}, mask.keys_needed(call.row(i, head))); key < call.kv_len; ++key)
+          call.raw_logits(head, i, key) = -std::numeric_limits<Compute>::infinity();
+  }
+
   /// Returns the row after the chunk.
   template <class K, class Seen>
   detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
@@ -792,6 +811,8 @@ class Attention {
           .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<Compute, 2>{},
           .weights =
               options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<Compute, 3>{},
+          .raw_logits =
+              options.raw_logits.present() ? options.raw_logits.at(at_batch).part(1, at_row, rows) : View<Compute, 3>{},
           .sequence = b,
           .first_row = row,
           .first_place = place,
@@ -810,12 +831,16 @@ class Attention {
                                                                             shape_.kv_heads,
                                                                             shape_.head_dim,
                                                                             shape_.v_head_dim,
-                                                                            call.options.mode == Mode::training};
+                                                                            call.options.mode == Mode::training,
+                                                                            call.options.logit_stage};
     const Index mark = workspace.mark();
     Kernel::template attend<Compute, Seen>(
         std::span<const AttentionCall<Compute, Seen>>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_,
         workspace);
     workspace.rewind(mark);
+    if (call.options.raw_logits.present())
+      for (const auto& piece : std::span(chunk.calls, static_cast<std::size_t>(pieces)))
+        hide_unneeded(mask_of(call), piece);
 
     for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) {
       project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_,

@@ -275,6 +275,16 @@ Status check_truncate(const K& cache, Index length) noexcept {
     return {};
 }
 
+/// Refuses logits on request of keys that are no longer held.
+template <class C>
+Status check_all_held(const View<C, 4>& raw_logits, KeyRange missing) noexcept {
+  if (raw_logits.present() && !missing.empty())
+    return Status::invalid("raw_logits",
+                           "given with a cache that does not hold places %" PRId64 " to %" PRId64
+                           ", allowed with caches that hold all",
+                           missing.first, missing.last - 1);
+  return {};
+}
 /// Refuses a row that sees places which are not held.
 template <class M>
 Status check_held(const M& mask, QueryRow q, Index kv_len, KeyRange missing) noexcept {

@@ -1,9 +1,11 @@
 // attention: queries over past and new keys, by lockstep::attend: all sequences at once, row by row, over plain memory.
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <span>
 
 #include <lockstep/attend.hpp>
+#include <lockstep/logit/soft_cap.hpp>
 #include <lockstep/mask/array.hpp>
 #include <lockstep/mask/none.hpp>
 #include <lockstep/mask/offset_causal.hpp>
@@ -29,6 +31,7 @@ struct Facts {
         v_head_dim(test.integer("v_head_dim")),
         past_len(test.integer("past_len")),
         scale(test.number("scale")),
+        softcap(test.number("softcap")),
         causal(test.integer("causal") != 0),
         left_window(test.integer("left_window")),
         right_window(test.integer("right_window")),
@@ -60,7 +63,7 @@ struct Facts {
 
   Layout layout;
   Index heads, kv_heads, head_dim, v_head_dim, past_len;
-  double scale;
+  double scale, softcap;
   bool causal;
   Index left_window, right_window;  // keys before and after the query's own; below 0: no bound
   std::vector<Index> offsets, lengths;
@@ -104,7 +107,10 @@ struct Outcome {
       : facts(f),
         context({f.batch * f.q_len * f.heads * f.v_head_dim}),
         lse({f.batch, f.heads, f.q_len}),
-        weights({f.batch, f.heads, f.q_len, f.joined_len}) {}
+        weights({f.batch, f.heads, f.q_len, f.joined_len}),
+        logits({f.batch, f.heads, f.q_len, f.joined_len}) {
+    std::fill(logits.values.begin(), logits.values.end(), -std::numeric_limits<T>::infinity());
+  }
 
   View<T, 4> context_rows() {
     return token_major(context.values.data(), facts.layout, facts.batch, facts.q_len, facts.heads, facts.v_head_dim);
@@ -113,7 +119,7 @@ struct Outcome {
   const Facts& facts;
   Array<T, 1> context;
   Array<T, 3> lse;
-  Array<T, 4> weights;
+  Array<T, 4> weights, logits;
 };
 
 template <class T>
@@ -121,6 +127,7 @@ void require_same(Report& report, const std::string& what, const Outcome<T>& a, 
   report.require_same_bits(what + ": Y", a.context.values, b.context.values);
   report.require_same_bits(what + ": lse", a.lse.values, b.lse.values);
   report.require_same_bits(what + ": weights", a.weights.values, b.weights.values);
+  report.require_same_bits(what + ": logits", a.logits.values, b.logits.values);
 }
 
 // The sequence and rows of a call: a mask that looks them up by number has to know.
@@ -128,10 +135,15 @@ struct Start {
   Index sequence, row, rows;
 };
 
-template <class T>
+template <class T, class Logits>
 class Run {
  public:
-  Run(const Case& test, const Facts& facts) : facts_(facts), q_(numbers<T>(test.input("Q"))), caches_(test, facts) {}
+  Run(const Case& test, const Facts& facts, Logits logits)
+      : facts_(facts), logits_(logits), q_(numbers<T>(test.input("Q"))), caches_(test, facts) {
+    // The weights, stage 3, are always taken along.
+    if (test.has_output("scores") && test.integer("scores_mode") < 3)
+      stage_ = static_cast<lockstep::LogitStage>(test.integer("scores_mode"));
+  }
 
   const Caches<T>& caches() const { return caches_; }
 
@@ -141,9 +153,10 @@ class Run {
     Outcome<T> outcome(facts_);
     auto options = options_with(mask);
     options.lse = outcome.lse.view();
-    options.weights =
-        outcome.weights.view().part(3, 0, *std::max_element(facts_.lengths.begin(), facts_.lengths.end()));
-    lockstep::attend<Mask, lockstep::Scaled>(queries(), caches_.each, outcome.context_rows(), options);
+    const Index longest = *std::max_element(facts_.lengths.begin(), facts_.lengths.end());
+    options.weights = outcome.weights.view().part(3, 0, longest);
+    options.raw_logits = outcome.logits.view().part(3, 0, longest);
+    lockstep::attend<Mask, Logits>(queries(), caches_.each, outcome.context_rows(), options);
     return outcome;
   }
 
@@ -174,9 +187,10 @@ class Run {
 
   template <class Mask>
   auto options_with(const Mask& mask) const {
-    lockstep::AttendOptions<T, Mask, lockstep::Scaled> options;
+    lockstep::AttendOptions<T, Mask, Logits> options;
     options.mask = mask;
-    options.logits = lockstep::Scaled{facts_.scale};
+    options.logits = logits_;
+    options.logit_stage = stage_;
     return options;
   }
 
@@ -190,26 +204,30 @@ class Run {
         // The sequence is alone in its call: its results are a batch of one.
         options.lse = outcome.lse.view().part(0, b, 1).part(2, first, rows);
         options.weights = outcome.weights.view().part(0, b, 1).part(2, first, rows).part(3, 0, facts_.lengths[at(b)]);
+        options.raw_logits = outcome.logits.view().part(0, b, 1).part(2, first, rows).part(3, 0, facts_.lengths[at(b)]);
         options.offset = facts_.offsets[at(b)] + first;
-        lockstep::attend<Mask, lockstep::Scaled>(queries().at(b).part(0, first, rows), keys_of(b),
-                                                 outcome.context_rows().at(b).part(0, first, rows), options);
+        lockstep::attend<Mask, Logits>(queries().at(b).part(0, first, rows), keys_of(b),
+                                       outcome.context_rows().at(b).part(0, first, rows), options);
       }
     return outcome;
   }
 
   const Facts& facts_;
+  Logits logits_;
+  lockstep::LogitStage stage_ = lockstep::LogitStage::masked;
   std::vector<T> q_;
   Caches<T> caches_;
 };
 
-template <class T, class Mask, class MaskAt>
-void compare(const Case& test, const Run<T>& run, const Mask& whole_mask, MaskAt mask_at, Report& report) {
+template <class T, class Logits, class Mask, class MaskAt>
+void compare(const Case& test, const Run<T, Logits>& run, const Mask& whole_mask, MaskAt mask_at, Report& report) {
   const Outcome<T> whole = run.all_at_once(whole_mask);
   require_same(report, "row by row against all at once", run.row_by_row(mask_at), whole);
   for (const auto order : {lockstep::Order::token_head_dim, lockstep::Order::head_token_dim})
     require_same(report, "plain memory against cache", run.over_memory(order, mask_at), whole);
   report.compare(test, "Y", whole.context.values);
-  if (test.has_output("scores")) report.compare(test, "scores", whole.weights.values);
+  if (test.has_output("scores"))
+    report.compare(test, "scores", test.integer("scores_mode") == 3 ? whole.weights.values : whole.logits.values);
   if (test.has_output("present_key")) report.compare(test, "present_key", run.caches().keys.values);
   if (test.has_output("present_value")) report.compare(test, "present_value", run.caches().values.values);
 }
@@ -250,11 +268,10 @@ lockstep::Window window_of(const Facts& facts) {
   return window;
 }
 
-template <class T>
-void run(const Case& test, Report& report) {
+template <class T, class Logits>
+void run_with(const Case& test, const Facts& facts, Logits logits, Report& report) {
   using lockstep::Causal, lockstep::NoMask, lockstep::OffsetCausal, lockstep::SlidingWindow, lockstep::Window;
-  const Facts facts(test);
-  const Run<T> calls(test, facts);
+  const Run<T, Logits> calls(test, facts, logits);
   const std::span<const Index> offsets(facts.offsets);
   const Window window = window_of(facts);
   if (test.has_input("mask")) {
@@ -279,11 +296,14 @@ void run(const Case& test, Report& report) {
   compare(test, calls, Placed<Window>(window, offsets), [&](Start) { return window; }, report);
 }
 
-std::string unsupported(const Case& test) {
-  if (test.number("softcap") > 0) return "soft-cap";
-  if (test.has_output("scores") && test.integer("scores_mode") != 3) return "logits as output";
-  return {};
+template <class T>
+void run(const Case& test, Report& report) {
+  const Facts facts(test);
+  if (facts.softcap > 0) return run_with<T>(test, facts, lockstep::SoftCap{facts.softcap, facts.scale}, report);
+  run_with<T>(test, facts, lockstep::Scaled{facts.scale}, report);
 }
+
+std::string unsupported(const Case&) { return {}; }
 
 }  // namespace
 

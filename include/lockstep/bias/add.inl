@@ -3,6 +3,7 @@
 /// s[i] = fma(slope, first + i, s[i]) for n logits; first and first + n are whole numbers below 2^24.
 template <class C>
 [[gnu::noinline]] void add_slope(C* s, Index n, C slope, C first) noexcept {
+  const VectorScope scope;
   using V = Simd<C>;
   C steps[V::width];
   for (Index i = 0; i < V::width; ++i) steps[i] = first + static_cast<C>(i);
@@ -19,6 +20,7 @@ template <class C>
 /// s[i] = fl(s[i] + bias[i]) for n logits.
 template <class C>
 [[gnu::noinline]] void add_numbers(C* s, const C* bias, Index n) noexcept {
+  const VectorScope scope;
   using V = Simd<C>;
   Index i = 0;
   for (; i + V::width <= n; i += V::width) V::store(s + i, V::add(V::load(s + i), V::load(bias + i)));
@@ -28,6 +30,7 @@ template <class C>
 /// s[i] = fl(s[i] + bias) for n logits.
 template <class C>
 [[gnu::noinline]] void add_number(C* s, C bias, Index n) noexcept {
+  const VectorScope scope;
   using V = Simd<C>;
   Index i = 0;
   for (; i + V::width <= n; i += V::width) V::store(s + i, V::add(V::load(s + i), V::broadcast(bias)));

@@ -12,6 +12,10 @@
 
 namespace lockstep {
 
+/// How far logits have come where they are asked for: scale (q . k); after the transform (soft-cap); after bias and
+/// mask, -inf where hidden, as the softmax takes them. Before the mask a hidden key has its logit too.
+enum class LogitStage { scaled, transformed, masked };
+
 /// Consecutive query rows of one sequence, already projected and rotated, and where their results go.
 template <class C, class Cache>
 struct AttentionCall {
@@ -20,6 +24,7 @@ struct AttentionCall {
   View<C, 3> context;        ///< [rows, heads, v_head_dim]
   View<C, 2> lse;            ///< [heads, rows], or absent
   View<C, 3> weights;        ///< [heads, rows, at least kv_len], or absent
+  View<C, 3> raw_logits;     ///< [heads, rows, at least kv_len], or absent; -inf beyond kv_len
   Index sequence = 0;        ///< index in the batch
   Index first_row = 0;       ///< index of the first of these rows among the sequence's queries
   Index first_place = 0;     ///< place of the first of these rows
@@ -77,6 +82,7 @@ struct AttentionRules {
   Index head_dim = 0;
   Index v_head_dim = 0;
   bool training = false;
+  LogitStage logit_stage = LogitStage::masked;  ///< of the calls' raw_logits
 
   using Dropout = DropoutPolicy;
   using Sharing = SharingPolicy;
@@ -105,6 +111,17 @@ struct AttentionRules {
     logits.apply(s, q, keys);
     bias.apply(s, q, keys);
     if constexpr (requires { mask.add(s, q, keys); }) mask.add(s, q, keys);
+  }
+  /// Scaled logits of a range of keys, in place, as they stand at the stage that is asked for.
+  template <class C>
+  void bring_to_stage(C* s, QueryRow q, KeyRange keys, Index kv_len) const noexcept {
+    if (logit_stage == LogitStage::scaled) return;
+    if (logit_stage == LogitStage::transformed) return logits.apply(s, q, keys);
+    const KeyRange seen = intersection(range(q, kv_len), keys);
+    if (!seen.empty()) transform(s + (seen.first - keys.first), q, seen);
+    for (Index key = keys.first; key < keys.last; ++key)
+      if (key < seen.first || key >= seen.last || !mask.visible(q, key))
+        s[key - keys.first] = -std::numeric_limits<C>::infinity();
   }
 };
 

@@ -27,8 +27,15 @@ inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules,
       C s[lanes] = {};
       for (Index d = 0; d < rules.head_dim; ++d)
         for (Index lane = 0; lane < lanes; ++lane) s[lane] = fma(m.query[d], m.tile[d * lanes + lane], s[lane]);
+      const QueryRow q = call.row(i, head);
+      if (call.raw_logits.present())
+        for (Index lane = 0; lane < keys; ++lane) {
+          C logit = s[lane];
+          rules.bring_to_stage(&logit, q, {first + lane, first + lane + 1}, call.kv_len);
+          call.raw_logits(head, i, first + lane) = canonical(logit);
+        }
       for (Index lane = 0; lane < keys; ++lane)
-        m.score[i * call.kv_len + first + lane] = rules.transform(s[lane], call.row(i, head), first + lane);
+        m.score[i * call.kv_len + first + lane] = rules.transform(s[lane], q, first + lane);
     }
   }
 }
@@ -82,6 +89,8 @@ inline void materialize_head(const AttentionCall<C, Cache>& call, const Rules& r
       call.context(i, head, d) = rules.training ? canonical(out * factor) : out;
     }
     if (call.lse.present()) call.lse(head, i) = log_sum_exp(state);
+    for (Index j = call.kv_len; j < call.raw_logits.extent[2]; ++j)
+      call.raw_logits(head, i, j) = -std::numeric_limits<C>::infinity();
     if (!call.weights.present()) continue;
     for (Index j = 0; j < call.weights.extent[2]; ++j) {
       const C weight = j < call.kv_len && seen[j] ? finished(score[j], state.l) : C(0);

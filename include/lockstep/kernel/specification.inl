@@ -14,14 +14,15 @@ struct SpecificationRow {
   std::byte* own;  // a block of the row's own, where the cache has such
 };
 
-/// Logits of places [first, last) of block b, into logit[place - 256 b]; rule 2, and 9 for codes. Lanes of a tile are
-/// separate chains.
+/// Scaled products of places [first, last) of block b, into logit[place - 256 b]; rule 2, and 9 for codes. Lanes of a
+/// tile are separate chains.
 template <class C, class Cache, class Rules>
-inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
-                         const SpecificationRow<C>& row, C* logit) noexcept {
+inline void block_products(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
+                           const SpecificationRow<C>& row) noexcept {
   using S = typename Cache::Storage;
   using Layout = BlockLayout<S>;
   const C* query = row.query;
+  C* logit = row.logit;
   const Index kv_head = rules.sharing.kv_head(q.head, rules.heads, rules.kv_heads);
   const CacheBlock<S> block = block_of(call, kv_head, b, q.row - call.first_row, row.own);
   for (Index tile = (keys.first - b * block_keys) / lanes * lanes; tile < keys.last - b * block_keys; tile += lanes) {
@@ -34,6 +35,14 @@ inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules
   if constexpr (requires { block.key_scales; })
     for (Index j = keys.first - b * block_keys; j < keys.last - b * block_keys; ++j)
       logit[j] = rounded(logit[j] * block.key_scales[j]);
+}
+
+/// The same, transformed and biased: rule 2.
+template <class C, class Cache, class Rules>
+inline void block_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index b, KeyRange keys,
+                         const SpecificationRow<C>& row) noexcept {
+  block_products(call, rules, q, b, keys, row);
+  C* logit = row.logit;
   for (Index j = keys.first; j < keys.last; ++j)
     logit[j - b * block_keys] = rules.transform(logit[j - b * block_keys], q, j);
 }
@@ -58,7 +67,7 @@ inline bool join_block(const AttentionCall<C, Cache>& call, const Rules& rules, 
   using S = typename Cache::Storage;
   using Layout = BlockLayout<S>;
   if (!block_visible(rules, q, b, keys, row.seen)) return false;
-  block_logits(call, rules, q, b, keys, row, row.logit);
+  block_logits(call, rules, q, b, keys, row);
 
   const Index first = keys.first - b * block_keys, last = keys.last - b * block_keys;
   C m = split.m;
@@ -101,7 +110,7 @@ inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules,
   for (Index b = range.first / block_keys; b * block_keys < range.last; ++b) {
     const KeyRange keys = intersection(range, {b * block_keys, (b + 1) * block_keys});
     if (!block_visible(rules, q, b, keys, row.seen)) continue;
-    block_logits(call, rules, q, b, keys, row, row.logit);
+    block_logits(call, rules, q, b, keys, row);
     for (Index j = keys.first; j < keys.last; ++j) {
       const Index at = j - b * block_keys;
       if (!row.seen[at] || (rules.training && !pattern.kept(q.head, q.place, j))) continue;
@@ -109,6 +118,22 @@ inline void row_weights(const AttentionCall<C, Cache>& call, const Rules& rules,
       call.weights(q.head, i, j) = canonical(rules.training ? weight * static_cast<C>(pattern.factor()) : weight);
     }
   }
+}
+
+/// Logits on request, at the stage asked for, of all keys that are there.
+template <class C, class Cache, class Rules>
+inline void row_logits(const AttentionCall<C, Cache>& call, const Rules& rules, QueryRow q, Index i,
+                       const SpecificationRow<C>& row) noexcept {
+  const Index kv_len = call.keys_of(q);
+  for (Index b = 0; b * block_keys < kv_len; ++b) {
+    const KeyRange keys = intersection({0, kv_len}, {b * block_keys, (b + 1) * block_keys});
+    block_products(call, rules, q, b, keys, row);
+    rules.bring_to_stage(row.logit, q, keys, kv_len);
+    for (Index j = keys.first; j < keys.last; ++j)
+      call.raw_logits(q.head, i, j) = canonical(row.logit[j - b * block_keys]);
+  }
+  for (Index j = kv_len; j < call.raw_logits.extent[2]; ++j)
+    call.raw_logits(q.head, i, j) = -std::numeric_limits<C>::infinity();
 }
 
 /// One row of one query head: rules 1 (scaling) to 5.
@@ -149,6 +174,7 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
   }
   if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
   if (call.weights.present()) row_weights(call, rules, pattern, q, i, range, row, total);
+  if (call.raw_logits.present()) row_logits(call, rules, q, i, row);
 }
 
 /// All rows and heads of all calls.

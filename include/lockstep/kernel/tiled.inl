@@ -513,6 +513,28 @@ inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rule
   }
 }
 
+/// Logits of all rows of the scratch on request, at the stage asked for, of all keys that are there.
+template <class C, class Cache, class Rules>
+inline void write_logits(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+                         const TiledScratch<C>& scratch) noexcept {
+  using S = typename Cache::Storage;
+  for (Index r = 0; r < part.rows; ++r) {
+    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+    const Index kv_len = call.keys_of(scratch.row[r].q);
+    for (Index b = 0; b * block_keys < kv_len; ++b) {
+      const Index base = b * block_keys;
+      const KeyRange keys = intersection({0, kv_len}, {base, base + block_keys});
+      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0,
+                                 block_of(call, part.kv_head, b, i, scratch.own), rules.head_dim, 0,
+                                 ceil_div(keys.size(), lanes), scratch.score, {});
+      rules.bring_to_stage(scratch.score, scratch.row[r].q, keys, kv_len);
+      for (Index j = keys.first; j < keys.last; ++j) call.raw_logits(head, i, j) = canonical(scratch.score[j - base]);
+    }
+    for (Index j = kv_len; j < call.raw_logits.extent[2]; ++j)
+      call.raw_logits(head, i, j) = -std::numeric_limits<C>::infinity();
+  }
+}
+
 /// A whole task: all splits of some rows, folded in place order, finished.
 template <class C, class Cache, class Rules>
 [[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
@@ -528,6 +550,7 @@ template <class C, class Cache, class Rules>
   }
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
+  if (call.raw_logits.present()) write_logits(call, rules, part, scratch);
 }
 
 /// One split of some rows, kept as it is: what threads of a long decode bring.
@@ -560,6 +583,7 @@ template <class C, class Cache, class Rules>
                    scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
   finish_rows(call, rules, part, scratch);
   if (call.weights.present()) write_weights(call, rules, part, scratch);
+  if (call.raw_logits.present()) write_logits(call, rules, part, scratch);
 }
 
 template <class C, class Cache, class Rules>

@@ -23,6 +23,7 @@ template <class C>
 /// reciprocal, corrected to the rounded quotient, was no faster.
 template <class C>
 [[gnu::noinline]] void soft_cap(C* s, Index n, C cap) noexcept {
+  const VectorScope scope;
   using V = Simd<C>;
   const auto c = V::broadcast(cap);
   const auto capped = [&](const C* from) __attribute__((always_inline)) {

@@ -25,6 +25,7 @@ template <class C>
 /// x = fl(fl(x r) weight), r = 1 / sqrt(fl(fl(sum of squares / n) + epsilon)), each step rounded once.
 template <class C>
 [[gnu::noinline]] void rms_norm(C* x, const C* weight, Index n, C epsilon) noexcept {
+  const VectorScope scope;
   using V = Simd<C>;
   const C mean = quotient(sum_of_squares(x, n), static_cast<C>(n));
   const C r = quotient(C(1), rounded(std::sqrt(rounded(mean + epsilon))));
