@@ -125,13 +125,18 @@ struct AttentionRules {
   }
 };
 
-/// What the rows of a call cost: half the keys where rows are many, as causal masks have it, all of them for one.
+/// What the rows of a call cost: as many keys each as the first and the last row may see on average, which is right for
+/// causal masks and windows.
 template <class C, class Cache, class Rules>
 constexpr detail::Effort effort_of(const AttentionCall<C, Cache>& call, const Rules& rules) noexcept {
-  const Index rows = call.query.extent[0], dims = rules.head_dim + rules.v_head_dim,
-              seen = rows > 1 ? (call.kv_len + 1) / 2 : call.kv_len;
+  const Index rows = call.query.extent[0], dims = rules.head_dim + rules.v_head_dim;
+  if (rows == 0) return {};
+  const KeyRange first = rules.range(call.row(0, 0), call.kv_len),
+                 last = rules.range(call.row(rows - 1, 0), call.kv_len);
+  const Index seen = ((first.empty() ? 0 : first.size()) + (last.empty() ? 0 : last.size()) + 1) / 2;
+  const Index read = last.empty() || first.empty() ? seen : last.last - first.first;
   return {rows * rules.heads * seen * dims,
-          call.kv_len * rules.kv_heads * dims * static_cast<Index>(sizeof(typename Cache::Storage))};
+          read * rules.kv_heads * dims * static_cast<Index>(sizeof(typename Cache::Storage))};
 }
 
 /// The extremes of a call, from which a kernel tells the workspace it wants.
