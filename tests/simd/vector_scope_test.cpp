@@ -131,6 +131,24 @@ TEST_P(VectorScope, RotationsLeaveCleanRegisters) {
   EXPECT_EQ(upper_halves_in_use(), 0U);
 }
 
+TEST_P(VectorScope, WhatHappensToLogitsAndNormsLeavesCleanRegisters) {
+  constexpr Index n = 64;
+  std::vector<float> row = numbers(n);
+  const ls::QueryRow q{0, 0, 0, n};
+  clear_upper_halves();
+  ls::SoftCap{.cap = 20}.apply(row.data(), q, ls::KeyRange{0, n});
+  EXPECT_EQ(upper_halves_in_use(), 0U) << "soft-cap";
+  const ls::Alibi<float> alibi(4);
+  clear_upper_halves();
+  alibi.apply(row.data(), q, ls::KeyRange{0, n});
+  EXPECT_EQ(upper_halves_in_use(), 0U) << "alibi";
+  const ls::QkNorm<ls::BeforeRope, ls::PerHead, float> norm{View<const float, 1>(row), View<const float, 1>(row)};
+  std::vector<float> head = numbers(n);
+  clear_upper_halves();
+  norm.query(head.data(), 1, n);
+  EXPECT_EQ(upper_halves_in_use(), 0U) << "norm";
+}
+
 INSTANTIATE_TEST_SUITE_P(Sets, VectorScope,
                          ::testing::Values(ls::InstructionSet::portable, ls::InstructionSet::avx2,
                                            ls::InstructionSet::avx512),
