@@ -184,6 +184,37 @@ TEST(Attend, KeepsToItsWorkspace) {
   attend_keeps_to_its_workspace<float, ls::OffsetCausal, ls::Dropout>();
 }
 
+struct Window {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::mask;
+  ls::KeyRange range(ls::QueryRow q, Index kv_len) const noexcept {
+    return ls::intersection({q.place - 19, q.place + 1}, {0, kv_len});
+  }
+  ls::Visibility block(ls::QueryRow, ls::KeyRange) const noexcept { return ls::Visibility::all; }
+  bool visible(ls::QueryRow q, Index key) const noexcept { return key <= q.place && key > q.place - 20; }
+  Index keys_needed(ls::QueryRow q) const noexcept { return q.place + 1; }
+};
+
+TEST(Caches, OfARingAndInPagesTakeNothingWhileDecoding) {
+  const auto layer = make_layer<ls::Attention<float, 6, 2, Window, ls::RingCache<std::int8_t>>>();
+  auto ring = layer.make_cache(20, 30);
+  const std::vector<float> x(static_cast<std::size_t>(31 * hidden), 0.25F);
+  std::vector<float> y(x.size());
+  const auto forward = [&](Index rows) {
+    layer.forward(View<const float, 3>::contiguous(x.data(), {1, rows, hidden}), ring,
+                  View<float, 3>::contiguous(y.data(), {1, rows, hidden}));
+  };
+  for (int step = 0; step < 9; ++step) forward(31);
+  for (int step = 0; step < 300; ++step) ASSERT_EQ(taken_by([&] { forward(1); }), 0) << "at length " << ring.length();
+
+  const ls::PagePool<float> pool({2, 8, 8}, 5);
+  ls::PagedCache<float> paged(pool, 600);
+  const auto keys = View<const float, 3>::contiguous(x.data(), {1, 2, 8});
+  for (int step = 0; step < 300; ++step) ASSERT_EQ(taken_by([&] { paged.append(keys, keys); }), 0) << step;
+  auto fork = paged.fork();
+  for (int step = 0; step < 300; ++step) ASSERT_EQ(taken_by([&] { fork.append(keys, keys); }), 0) << step;
+  EXPECT_EQ(taken_by([&] { fork.truncate(10); }), 0);
+}
+
 TEST(Caches, TakeNothingOnceTheyAreMade) {
   ls::ContiguousCache<float> cache({2, 8, 8}, 300);
   const std::vector<float> numbers(300 * 16);

@@ -147,6 +147,64 @@ TEST(Int8Attention, ErrsAgainstFloatWithinTheStatedBound) {
   }
 }
 
+/// Tasks one after the other, as if there were threads: long caches are then split.
+struct Slots {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::executor;
+  Index concurrency() const noexcept { return 3; }
+  Index parallel_from() const noexcept { return 0; }
+  template <class F>
+  void run(Index n, F&& f) const {
+    for (Index i = n; i-- > 0;) f(i);
+  }
+};
+
+TEST(Int8Attention, SplitsAndDropsWithTheSpecificationsBits) {
+  const Sizes s{.q_len = 2, .kv_len = 2100, .heads = 4, .kv_heads = 2, .head_dim = 10, .v_head_dim = 20};
+  const Problem<float> problem(s, 10);
+  const Codes cache = codes_of(problem);
+  const ls::Dropout dropout{.probability = 0.3, .seed = 4};
+  const auto whole = problem.template attend<ls::Specification>(cache);
+  const auto dropped =
+      problem.template attend<ls::Specification, ls::Dropout>(cache, {.dropout = dropout, .mode = ls::Mode::training});
+  EXPECT_FALSE(same_bits(whole.context, dropped.context, s.value_dim()));
+  for_each_instruction_set([&] {
+    expect_same(s, whole, problem.template attend<ls::Tiled, Slots>(cache));
+    expect_same(s, dropped,
+                problem.template attend<ls::Tiled, Slots, ls::Dropout>(
+                    cache, {.dropout = dropout, .mode = ls::Mode::training}));
+  });
+}
+
+// What the contract says, in so many words, against Specification's bits: one block, one key tile, no mask.
+TEST(Int8Attention, FollowsTheRuleStepByStep) {
+  const Sizes s{.q_len = 1, .kv_len = 9, .heads = 1, .kv_heads = 1, .head_dim = 7, .v_head_dim = 3};
+  const Problem<float> problem(s, 11);
+  const Codes cache = codes_of(problem);
+  const auto block = cache.block(0, 0);
+  using Layout = ls::BlockLayout<std::int8_t>;
+  float logit[9], p[9], m = -infinity<float>(), lane[16] = {}, sum[3] = {};
+  for (Index j = 0; j < 9; ++j) {
+    float chain = 0;
+    for (Index d = 0; d < 7; ++d) {
+      const float q = ls::rounded(problem.q[at(d)] * static_cast<float>(1 / std::sqrt(7.0)));
+      chain = std::fma(q, static_cast<float>(block.keys[Layout::key(j, d, 7)]), chain);
+    }
+    logit[j] = ls::rounded(chain * block.key_scales[j]);
+    m = std::max(m, logit[j]);
+  }
+  for (Index j = 0; j < 9; ++j) {
+    p[j] = ls::exp_nonpositive(ls::rounded(logit[j] - m));
+    lane[j] = p[j];
+    const float weight = ls::rounded(p[j] * block.value_scales[j]);
+    for (Index d = 0; d < 3; ++d)
+      sum[d] = std::fma(weight, static_cast<float>(block.values[Layout::value(j, d)]), sum[d]);
+  }
+  for (Index half = 8; half >= 1; half /= 2)
+    for (Index i = 0; i < half; ++i) lane[i] = ls::rounded(lane[i] + lane[i + half]);
+  const auto got = problem.template attend<ls::Specification>(cache);
+  for (Index d = 0; d < 3; ++d) EXPECT_EQ(got.context[at(d)], sum[d] / lane[0]);
+}
+
 TEST(Int8Attention, ZeroKeysAndValuesAreOrdinary) {
   const Sizes s{.q_len = 2, .kv_len = 20, .heads = 2, .kv_heads = 1, .head_dim = 6};
   Problem<float> problem(s, 9);

@@ -1,5 +1,6 @@
 // Codes and scales by the contract's rule 9, and what goes in and out of caches that store them.
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -103,6 +104,27 @@ TEST(Int8Cache, RefusesWhatHasNoCodeAndChangesNothing) {
       EXPECT_THROW(cache.import(keys.view, values.view, ls::Order::token_head_dim), std::invalid_argument);
       EXPECT_TRUE(holds(cache, counted(0, 250)));
     }
+}
+
+TEST(Int8Cache, CodesDoNotDependOnTheCallersRoundingOrFlushing) {
+  const float denormal = std::numeric_limits<float>::denorm_min();
+  const std::vector<float> ties{127, 0.5F, 1.5F, -2.5F, 3.49F},
+      tiny{12700 * denormal, -200 * denormal, 5000 * denormal};
+  const Stored expected = stored(ties), small = stored(tiny);
+  for (const int mode : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+    ASSERT_EQ(std::fesetround(mode), 0);
+#if defined(__SSE__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);  // flush results and operands to zero
+#endif
+    const Stored again = stored(ties), small_again = stored(tiny);
+#if defined(__SSE__)
+    _mm_setcsr(_mm_getcsr() & ~0x8040u);
+#endif
+    ASSERT_EQ(std::fesetround(FE_TONEAREST), 0);
+    EXPECT_EQ(again.codes, expected.codes);
+    EXPECT_EQ(small_again.codes, small.codes);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(small_again.scale), std::bit_cast<std::uint32_t>(small.scale));
+  }
 }
 
 TEST(Int8Cache, TakesAboutAQuarterOfTheBytes) {
