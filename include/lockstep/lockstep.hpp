@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lockstep/attend.hpp"
+#include "lockstep/attend/partial.hpp"
 #include "lockstep/attention.hpp"
 #include "lockstep/bias/alibi.hpp"
 #include "lockstep/bias/relative.hpp"

@@ -64,4 +64,11 @@ struct SoftmaxState {
   }
 };
 
+/// The state of one row over one split, and whether the row sees a key there; if not, it has no part in the row.
+template <class C>
+struct SplitState {
+  SoftmaxState<C> state;
+  bool seen = false;
+};
+
 }  // namespace lockstep

@@ -167,6 +167,51 @@ TYPED_TEST(TransformedLogits, TakeTheLearnedBiasOfTheirBucket) {
                        problem.template attend<Kernel, ls::RelativeBias<>, ls::NoMask>(problem.cache(), options));
 }
 
+constexpr ls::LogitStage stages[] = {ls::LogitStage::scaled, ls::LogitStage::transformed, ls::LogitStage::masked};
+
+/// Logits [heads, q_len, columns] of a run at a stage.
+template <class Run, class S, class Options>
+auto raw_logits(const Problem<S>& problem, ls::LogitStage stage, Options options) {
+  using C = ls::compute_t<S>;
+  const Sizes& s = problem.sizes;
+  std::vector<C> logits(at(s.heads * s.q_len * s.kv_len), nan<C>());
+  options.logit_stage = stage;
+  options.raw_logits = ls::View<C, 4>::contiguous(logits.data(), {1, s.heads, s.q_len, s.kv_len});
+  Run::attend(problem, problem.cache(), options);
+  return logits;
+}
+
+TYPED_TEST(TransformedLogits, AreGivenAtEachStage) {
+  using Number = typename TypeParam::Element;
+  using Run = Everything<typename TypeParam::Kernel, Number>;
+  const Sizes s{.q_len = 7, .kv_len = 300, .heads = 6, .kv_heads = 2, .head_dim = 8};
+  const Index offset = 150;
+  const Problem<Number> problem(s);
+  const auto keys = problem.by_token(problem.k, s.head_dim);
+  const std::vector<double> slopes = reference::alibi_slopes(s.heads);
+  auto options = Run::options(s);
+  options.offset = offset;
+  for (const ls::LogitStage stage : stages) {
+    std::vector<double> expected;
+    for (Index head = 0; head < s.heads; ++head)
+      for (Index row = 0; row < s.q_len; ++row)
+        for (Index key = 0; key < s.kv_len; ++key) {
+          double logit = 0;
+          for (Index d = 0; d < s.head_dim; ++d)
+            logit += static_cast<double>(problem.query()(row, head, d)) *
+                     keys[at((key * s.kv_heads + head / 3) * s.head_dim + d)];
+          logit /= std::sqrt(8.0);
+          if (stage != ls::LogitStage::scaled) logit = cap * std::tanh(logit / cap);
+          if (stage == ls::LogitStage::masked)
+            logit = key > offset + row ? -std::numeric_limits<double>::infinity()
+                                       : logit + slopes[at(head)] * static_cast<double>(key - offset - row);
+          expected.push_back(logit);
+        }
+    EXPECT_LE(largest_difference(expected, raw_logits<Run>(problem, stage, options)), problem.tolerance())
+        << "stage " << static_cast<int>(stage);
+  }
+}
+
 TYPED_TEST(TransformedLogits, AreRefusedWhereAPolicyDoesNotFit) {
   using Number = typename TypeParam::Element;
   using Run = Everything<typename TypeParam::Kernel, Number>;
@@ -188,6 +233,8 @@ TYPED_TEST(TransformedLogits, AreRefusedWhereAPolicyDoesNotFit) {
   refused([](auto& o) { o.bias = ls::Alibi<Number>(2); }, "bias");
   refused([](auto& o) { o.bias = {}; }, "bias");
   refused([](auto& o) { o.sinks = {}; }, "sinks");
+  Number one = 0;
+  refused([&](auto& o) { o.raw_logits = ls::View<Number, 4>::contiguous(&one, {1, 1, 1, 1}); }, "raw_logits");
 }
 
 template <class Case>
@@ -204,8 +251,16 @@ class ContractLogits : public ::testing::Test {
     plain.mask = fast.mask = mask;
     plain.offset = fast.offset = offset;
     const auto expected = Everything<ls::Specification, S, Mask>::attend(problem, cache, plain);
-    for_each_instruction_set(
-        [&] { expect_same(s, expected, Everything<typename Case::Kernel, S, Mask>::attend(problem, cache, fast)); });
+    using Fast = Everything<typename Case::Kernel, S, Mask>;
+    for_each_instruction_set([&] { expect_same(s, expected, Fast::attend(problem, cache, fast)); });
+    if (s.q_len < 11) return;
+    for (const ls::LogitStage stage : stages) {
+      const auto logits = raw_logits<Everything<ls::Specification, S, Mask>>(problem, stage, plain);
+      for_each_instruction_set([&] {
+        EXPECT_TRUE(same_bits(logits, raw_logits<Fast>(problem, stage, fast), s.kv_len))
+            << "logits of stage " << static_cast<int>(stage);
+      });
+    }
   }
 };
 using ContractCases = Cross<ContractKernels, Elements>;

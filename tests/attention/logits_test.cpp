@@ -71,6 +71,39 @@ TEST(LayerLogits, OfEveryKindAtOnceAreCloseToTheReference) {
 
 TEST(LayerLogits, OfEveryKindAtOnceDecodeWithTheBitsOfTheFullForward) { expect_decode_equals_full(make_all()); }
 
+/// Logits [heads, tokens, tokens] of a sequence in the chunks of a plan; 7 where nothing is written.
+std::vector<float> raw_logits(const All& layer, const std::vector<float>& x, const std::vector<Index>& plan,
+                              ls::LogitStage stage) {
+  std::vector<float> logits(at(6 * tokens * tokens), 7), y(x.size());
+  auto cache = layer.make_cache(tokens);
+  Index first = 0;
+  for (const Index rows : plan) {
+    All::Options options;
+    options.logit_stage = stage;
+    options.raw_logits = ls::View<float, 4>(logits.data() + first * tokens, {1, 6, rows, first + rows},
+                                            {6 * tokens * tokens, tokens * tokens, tokens, 1});
+    layer.forward(rows_of(x, first, rows, shape.hidden), cache, rows_of(y, first, rows, shape.hidden), options);
+    first += rows;
+  }
+  return logits;
+}
+
+TEST(LayerLogits, OnRequestHaveTheSameBitsAtAnyChunking) {
+  const auto layer = make_all();
+  const auto x = numbers<float>(tokens * shape.hidden, 21);
+  for (const auto stage : {ls::LogitStage::scaled, ls::LogitStage::transformed, ls::LogitStage::masked}) {
+    auto whole = raw_logits(layer, x, {tokens}, stage);
+    Index hidden = 0;
+    for (const float logit : whole) hidden += logit == -std::numeric_limits<float>::infinity() ? 1 : 0;
+    EXPECT_EQ(hidden, 6 * tokens * (tokens - 1) / 2) << "keys after the row's own";
+    const auto decoded = raw_logits(layer, x, steps(tokens, 1), stage);
+    // Decoding gives no columns for keys that are not there yet.
+    for (Index row = 0; row < 6 * tokens; ++row)
+      for (Index key = row % tokens + 1; key < tokens; ++key) whole[at(row * tokens + key)] = 7;
+    EXPECT_TRUE(same_bits(whole, decoded, tokens)) << "stage " << static_cast<int>(stage);
+  }
+}
+
 TEST(LayerLogits, AreNamedInTheLayersDescription) {
   std::ostringstream text;
   text << make_all();

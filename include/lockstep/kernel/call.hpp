@@ -7,6 +7,7 @@
 #include <span>
 
 #include "lockstep/concepts.hpp"
+#include "lockstep/softmax_state.hpp"
 #include "lockstep/tasks.hpp"
 #include "lockstep/workspace.hpp"
 
@@ -122,6 +123,24 @@ struct AttentionRules {
     for (Index key = keys.first; key < keys.last; ++key)
       if (key < seen.first || key >= seen.last || !mask.visible(q, key))
         s[key - keys.first] = -std::numeric_limits<C>::infinity();
+  }
+};
+
+/// The states of splits that are kept, in memory of the caller. C may be const.
+template <class C>
+struct KeptSplits {
+  using State = std::conditional_t<std::is_const_v<C>, const SplitState<std::remove_const_t<C>>, SplitState<C>>;
+  State* state = nullptr;  ///< [splits, rows, heads]
+  C* sum = nullptr;        ///< [splits, rows, heads, v_head_dim], unnormalised
+  Index rows = 0;
+  Index heads = 0;
+  Index v_head_dim = 0;
+
+  State& state_of(Index split, Index row, Index head) const noexcept {
+    return state[(split * rows + row) * heads + head];
+  }
+  C* sum_of(Index split, Index row, Index head) const noexcept {
+    return sum + ((split * rows + row) * heads + head) * v_head_dim;
   }
 };
 

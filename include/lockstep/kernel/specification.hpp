@@ -52,6 +52,37 @@ struct Specification {
         scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, own_bytes(calls), workspace));
   }
 
+  /// Workspace of attend_splits() in bytes.
+  template <class C>
+  static constexpr Index split_bytes(const KernelShape& shape) noexcept {
+    return bytes<C>(shape);
+  }
+
+  /// The splits from `first_split` on of one call's rows, kept as they are: rule 11.
+  template <class C, class Cache, class Rules, class Run>
+  static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
+                            const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
+#if defined(__x86_64__)
+    if (cpu_has_fma())
+      return specification_fma::attend_splits<C, Cache>(
+          call, rules, first_split, splits, kept, executor,
+          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, workspace));
+#endif
+    specification_portable::attend_splits<C, Cache>(
+        call, rules, first_split, splits, kept, executor,
+        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, workspace));
+  }
+
+  /// Context and log-sum-exp of kept splits in place order: rule 5.
+  template <class C, class Sinks>
+  static void finish_splits(const KeptSplits<const C>& kept, Index splits, const Sinks& sinks, View<C, 3> context,
+                            View<C, 2> lse) noexcept {
+#if defined(__x86_64__)
+    if (cpu_has_fma()) return specification_fma::finish_splits<C>(kept, splits, sinks, context, lse);
+#endif
+    specification_portable::finish_splits<C>(kept, splits, sinks, context, lse);
+  }
+
  private:
   template <class Row, class C, class Rules, class Run>
   static std::span<const Row> scratch(const Rules& rules, const Run& executor, Index own, Workspace& workspace) {

@@ -136,38 +136,58 @@ inline void row_logits(const AttentionCall<C, Cache>& call, const Rules& rules, 
     call.raw_logits(q.head, i, j) = -std::numeric_limits<C>::infinity();
 }
 
+/// The scaled query: rule 1.
+template <class C, class Cache, class Rules>
+inline void load_query(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head,
+                       C* query) noexcept {
+  const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
+  for (Index d = 0; d < rules.head_dim; ++d) query[d] = rounded(call.query(i, head, d) * scale);
+}
+
+/// One split of one row, from m = -inf, l = +0, o = +0, into `split` and row.split_sum: rule 4. Whether the row sees a
+/// key in it.
+template <class C, class Cache, class Rules, class Pattern>
+inline bool attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, QueryRow q,
+                         Index s, KeyRange range, const SpecificationRow<C>& row, SoftmaxState<C>& split) noexcept {
+  const KeyRange in_split = intersection(range, {s * split_keys, (s + 1) * split_keys});
+  bool seen = false;
+  split = {};
+  for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = 0;
+  for (Index b = in_split.first / block_keys; b * block_keys < in_split.last; ++b) {
+    const KeyRange keys = intersection(in_split, {b * block_keys, (b + 1) * block_keys});
+    seen = join_block(call, rules, pattern, q, b, keys, row, split) || seen;
+  }
+  return seen;
+}
+
+/// A split joins the row: O = fma(O, a, fl(w o)), rule 5. `O(d)`: number d of O; o null: zeros, as a sink has.
+template <class C, class Sum>
+inline void join_split(SoftmaxState<C>& total, const SoftmaxState<C>& split, const C* o, Index dims,
+                       const Sum& O) noexcept {
+  const auto fold = total.join_split(split);
+  for (Index d = 0; d < dims; ++d)
+    O(d) = fma(O(d), fold.old_factor, rounded(fold.new_factor * (o != nullptr ? o[d] : C(0))));
+}
+
 /// One row of one query head: rules 1 (scaling) to 5.
 template <class C, class Cache, class Rules>
 inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, Index i, Index head,
                        const SpecificationRow<C>& row) noexcept {
   const QueryRow q = call.row(i, head);
   const auto pattern = rules.dropout.bind(call.stream);
-  const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
-  for (Index d = 0; d < rules.head_dim; ++d) row.query[d] = rounded(call.query(i, head, d) * scale);
+  load_query(call, rules, i, head, row.query);
 
-  SoftmaxState<C> total;
+  SoftmaxState<C> total, split;
   for (Index d = 0; d < rules.v_head_dim; ++d) row.row_sum[d] = 0;
+  const auto sum = [&](Index d) -> C& { return row.row_sum[d]; };
   const KeyRange range = rules.range(q, call.keys_of(q));
-  for (Index s = range.first / split_keys; s * split_keys < range.last; ++s) {
-    const KeyRange in_split = intersection(range, {s * split_keys, (s + 1) * split_keys});
-    SoftmaxState<C> split;
-    bool seen = false;
-    for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = 0;
-    for (Index b = in_split.first / block_keys; b * block_keys < in_split.last; ++b) {
-      const KeyRange keys = intersection(in_split, {b * block_keys, (b + 1) * block_keys});
-      seen = join_block(call, rules, pattern, q, b, keys, row, split) || seen;
-    }
-    if (!seen) continue;
-    const auto fold = total.join_split(split);
-    for (Index d = 0; d < rules.v_head_dim; ++d)
-      row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * row.split_sum[d]));
-  }
+  for (Index s = range.first / split_keys; s * split_keys < range.last; ++s)
+    if (attend_split(call, rules, pattern, q, s, range, row, split))
+      join_split(total, split, static_cast<const C*>(row.split_sum), rules.v_head_dim, sum);
+  if constexpr (Rules::Sinks::active)
+    join_split(total, SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(head))), static_cast<const C*>(nullptr),
+               rules.v_head_dim, sum);
 
-  if constexpr (Rules::Sinks::active) {
-    const auto fold = total.join_split(SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(head))));
-    for (Index d = 0; d < rules.v_head_dim; ++d)
-      row.row_sum[d] = fma(row.row_sum[d], fold.old_factor, rounded(fold.new_factor * C(0)));
-  }
   for (Index d = 0; d < rules.v_head_dim; ++d) {
     const C out = finished(row.row_sum[d], total.l);
     call.context(i, head, d) = rules.training ? canonical(out * static_cast<C>(pattern.factor())) : out;
@@ -175,6 +195,47 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
   if (call.lse.present()) call.lse(head, i) = log_sum_exp(total);
   if (call.weights.present()) row_weights(call, rules, pattern, q, i, range, row, total);
   if (call.raw_logits.present()) row_logits(call, rules, q, i, row);
+}
+
+/// The splits from first_split on of all rows and heads of a call, kept as they are: rule 11.
+template <class C, class Cache, class Rules, class Run>
+[[gnu::noinline]] inline void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split,
+                                            Index splits, const KeptSplits<C>& kept, const Run& executor,
+                                            std::span<const SpecificationRow<C>> scratch) {
+  detail::for_each_task(executor, call.query.extent[0] * rules.heads, effort_of(call, rules),
+                        [&](Index slot, Index task) noexcept {
+                          const Index i = task / rules.heads, head = task % rules.heads;
+                          const SpecificationRow<C>& row = scratch[static_cast<std::size_t>(slot)];
+                          const QueryRow q = call.row(i, head);
+                          load_query(call, rules, i, head, row.query);
+                          for (Index s = 0; s < splits; ++s) {
+                            auto& state = kept.state_of(s, i, head);
+                            state.seen = attend_split(call, rules, rules.dropout.bind(call.stream), q, first_split + s,
+                                                      rules.range(q, call.kv_len), row, state.state);
+                            for (Index d = 0; state.seen && d < rules.v_head_dim; ++d)
+                              kept.sum_of(s, i, head)[d] = row.split_sum[d];
+                          }
+                        });
+}
+
+/// Context and log-sum-exp from kept splits in place order: rule 5.
+template <class C, class Sinks>
+[[gnu::noinline]] inline void finish_splits(const KeptSplits<const C>& kept, Index splits, const Sinks& sinks,
+                                            View<C, 3> context, View<C, 2> lse) noexcept {
+  for (Index i = 0; i < kept.rows; ++i)
+    for (Index head = 0; head < kept.heads; ++head) {
+      SoftmaxState<C> total;
+      const auto sum = [&](Index d) -> C& { return context(i, head, d); };
+      for (Index d = 0; d < kept.v_head_dim; ++d) sum(d) = 0;
+      for (Index s = 0; s < splits; ++s)
+        if (const auto& state = kept.state_of(s, i, head); state.seen)
+          join_split(total, state.state, kept.sum_of(s, i, head), kept.v_head_dim, sum);
+      if constexpr (Sinks::active)
+        join_split(total, SoftmaxState<C>::of_sink(static_cast<C>(sinks.logit(head))), static_cast<const C*>(nullptr),
+                   kept.v_head_dim, sum);
+      for (Index d = 0; d < kept.v_head_dim; ++d) sum(d) = finished(sum(d), total.l);
+      if (lse.present()) lse(head, i) = log_sum_exp(total);
+    }
 }
 
 /// All rows and heads of all calls.

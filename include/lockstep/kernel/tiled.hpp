@@ -64,13 +64,6 @@ struct RowInBlock {
   C alpha = 0;
 };
 
-/// The state of one row over one split.
-template <class C>
-struct SplitState {
-  SoftmaxState<C> state;
-  bool seen;
-};
-
 /// What an instruction set offers; see tiled.inl.
 template <class C, class Cache, class Rules>
 struct TiledFunctions {
@@ -132,11 +125,8 @@ struct Tiled {
       Index at = 0;
       while (task >= plan.first_task[at + 1]) ++at;
       call = &calls[static_cast<std::size_t>(at)];
-      const Index local = plan.first_task[at + 1] - 1 - task;  // later rows see more keys: they come first
-      const Index g = rules.kv_heads - 1 - local % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
-      const Index first = local / rules.kv_heads * TiledScratch<C>::row_block, all = call->query.extent[0] * group;
-      const Index rows = all - first < TiledScratch<C>::row_block ? all - first : TiledScratch<C>::row_block;
-      return TiledRows{g, plan.heads + plan.first_head[g], group, first, rows};
+      // Later rows see more keys: they come first.
+      return rows_of(plan, *call, rules, plan.first_task[at + 1] - 1 - task);
     };
     const Index tasks = plan.first_task[calls.size()];
     detail::Effort effort;
@@ -174,6 +164,38 @@ struct Tiled {
     });
   }
 
+  /// Workspace of attend_splits() in bytes.
+  template <class C>
+  static constexpr Index split_bytes(const KernelShape& shape) noexcept {
+    return bytes<C>(shape) + shape.concurrency * kept_bytes<C>(most_rows<C>(shape.rows, shape.heads), shape.v_head_dim);
+  }
+
+  /// The splits from `first_split` on of one call's rows, kept as they are: rule 11.
+  template <class C, class Cache, class Rules, class Run>
+  static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
+                            const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
+    const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
+    const Plan<C> plan = make_plan<C>(std::span(&call, 1), rules, executor.concurrency(), workspace);
+    const Index o_stride = plan.scratch[0].o_stride, slots = executor.concurrency();
+    SplitState<C>* states = workspace.take<SplitState<C>>(slots * plan.task_rows);
+    C* all_sums = workspace.take<C>(slots * plan.task_rows * o_stride);
+    const Index tasks = plan.first_task[1];
+    detail::for_each_task(executor, tasks * splits, effort_of(call, rules), [&](Index slot, Index at) noexcept {
+      const TiledRows part = rows_of(plan, call, rules, at / splits);
+      if (part.rows <= 0) return;
+      SplitState<C>* state = states + slot * plan.task_rows;
+      C* sums = all_sums + slot * plan.task_rows * o_stride;
+      set.attend_split(call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
+      for (Index r = 0; r < part.rows; ++r) {
+        const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+        kept.state_of(at % splits, i, head) = state[r];
+        if (state[r].seen)
+          std::memcpy(kept.sum_of(at % splits, i, head), sums + r * o_stride,
+                      static_cast<std::size_t>(rules.v_head_dim) * sizeof(C));
+      }
+    });
+  }
+
  private:
   template <class C>
   struct Plan {
@@ -186,6 +208,16 @@ struct Tiled {
     SplitState<C>* state = nullptr;
     C* sums = nullptr;
   };
+
+  /// The rows of a call's task; rows are counted within each kv head's group.
+  template <class C, class Cache, class Rules>
+  static TiledRows rows_of(const Plan<C>& plan, const AttentionCall<C, Cache>& call, const Rules& rules,
+                           Index task) noexcept {
+    const Index g = rules.kv_heads - 1 - task % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
+    const Index first = task / rules.kv_heads * TiledScratch<C>::row_block, all = call.query.extent[0] * group;
+    const Index rows = all - first < TiledScratch<C>::row_block ? all - first : TiledScratch<C>::row_block;
+    return {g, plan.heads + plan.first_head[g], group, first, rows};
+  }
 
   template <class C>
   static constexpr Index most_rows(Index rows, Index heads) noexcept {

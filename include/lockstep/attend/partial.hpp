@@ -1,0 +1,282 @@
+// Attention over parts of the keys, which joins to the bits of attention over all of them.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "lockstep/attend.hpp"
+#include "lockstep/kernel/specification.hpp"
+
+namespace lockstep {
+
+/// The unnormalised softmax states of some queries over some splits: the places [1024 s, 1024 s + 1024) of split s.
+/// What several workers, or a cache that sequences share and the one that goes on from it, bring to one row.
+template <class C>
+class Partial {
+ public:
+  /// No splits, of no queries.
+  Partial() noexcept = default;
+
+  Index q_len() const noexcept { return q_len_; }
+  Index heads() const noexcept { return heads_; }
+  Index v_head_dim() const noexcept { return v_head_dim_; }
+  /// The places of each split, in order. The last one may end early.
+  const std::vector<KeyRange>& splits() const noexcept { return splits_; }
+
+  /// Empties it for other queries; memory is kept.
+  void reset(Index q_len, Index heads, Index v_head_dim) {
+    q_len_ = q_len;
+    heads_ = heads;
+    v_head_dim_ = v_head_dim;
+    splits_.clear();
+    state_.clear();
+    sum_.clear();
+  }
+  /// Room for the splits of `places`, which follow those that are there.
+  KeptSplits<C> append(KeyRange places) {
+    const auto before = static_cast<Index>(splits_.size());
+    for (Index first = places.first; first < places.last; first += split_keys)
+      splits_.push_back(intersection(places, {first, first + split_keys}));
+    state_.resize(splits_.size() * static_cast<std::size_t>(q_len_ * heads_));
+    sum_.resize(splits_.size() * static_cast<std::size_t>(q_len_ * heads_ * v_head_dim_));
+    KeptSplits<C> kept = states();
+    kept.state += before * q_len_ * heads_;
+    kept.sum += before * q_len_ * heads_ * v_head_dim_;
+    return kept;
+  }
+  /// The states in memory, for kernels.
+  KeptSplits<C> states() noexcept { return {state_.data(), sum_.data(), q_len_, heads_, v_head_dim_}; }
+  KeptSplits<const C> states() const noexcept { return {state_.data(), sum_.data(), q_len_, heads_, v_head_dim_}; }
+
+  /// All of another partial's splits and these, in place order. Errors: partials of other sizes, a split that both
+  /// have, a split that ends early before another one.
+  void merge(const Partial& other) {
+    raise_unless_ok(check_merge(other));
+    Partial both;
+    both.reset(q_len_, heads_, v_head_dim_);
+    for (std::size_t a = 0, b = 0; a < splits_.size() || b < other.splits_.size();) {
+      const bool mine = b == other.splits_.size() || (a < splits_.size() && splits_[a].first < other.splits_[b].first);
+      mine ? both.take(*this, a++) : both.take(other, b++);
+    }
+    *this = std::move(both);
+  }
+  Status check_merge(const Partial& other) const noexcept {
+    if (other.q_len_ != q_len_ || other.heads_ != heads_ || other.v_head_dim_ != v_head_dim_)
+      return Status::invalid("partial",
+                             "given %" PRId64 " queries of %" PRId64 " heads and v_head_dim %" PRId64
+                             ", allowed %" PRId64 " of %" PRId64 " and %" PRId64,
+                             other.q_len_, other.heads_, other.v_head_dim_, q_len_, heads_, v_head_dim_);
+    for (const KeyRange& mine : splits_)
+      for (const KeyRange& its : other.splits_) {
+        if (mine.first == its.first)
+          return Status::invalid("partial", "given the split of place %" PRId64 " again, allowed each split once",
+                                 its.first);
+        const KeyRange& earlier = mine.first < its.first ? mine : its;
+        if (earlier.size() < split_keys)
+          return Status::invalid("partial",
+                                 "given a split that ends at place %" PRId64
+                                 " before another one, allowed to end at multiples of %" PRId64,
+                                 earlier.last, split_keys);
+      }
+    return {};
+  }
+
+ private:
+  void take(const Partial& from, std::size_t split) {
+    const auto states_each = static_cast<std::ptrdiff_t>(q_len_ * heads_),
+               sums_each = states_each * static_cast<std::ptrdiff_t>(v_head_dim_),
+               at = static_cast<std::ptrdiff_t>(split);
+    splits_.push_back(from.splits_[split]);
+    state_.insert(state_.end(), from.state_.begin() + at * states_each, from.state_.begin() + (at + 1) * states_each);
+    sum_.insert(sum_.end(), from.sum_.begin() + at * sums_each, from.sum_.begin() + (at + 1) * sums_each);
+  }
+
+  Index q_len_ = 0, heads_ = 0, v_head_dim_ = 0;
+  std::vector<KeyRange> splits_;
+  std::vector<SplitState<C>> state_;  // [splits, q_len, heads]
+  std::vector<C> sum_;                // [splits, q_len, heads, v_head_dim]
+};
+
+/// What attend_partial() takes beside queries and cache.
+template <class C, class... Policies>
+struct PartialOptions {
+  using Set = PolicySet<C, Policies...>;
+  static_assert(!Set::Norm::active && !Set::Dropout::active,
+                "lockstep::attend_partial: a q/k norm is for layers, and dropout for whole rows");
+  static_assert(!Set::Sinks::active, "lockstep::attend_partial: sinks join once a row: give them to finish()");
+  static_assert(
+      requires(KernelShape shape) { Set::Kernel::template split_bytes<C>(shape); },
+      "lockstep::attend_partial: the kernel keeps no splits: use Tiled or Specification");
+
+  Index offset = 0;  ///< place of the first query in its sequence
+  Index cache_place =
+      0;  ///< place of the cache's first key: 0, or a multiple of 1024 where the cache goes on from another
+  /// Places that are covered: whole splits, or up to the cache's last key. Default: all of the cache.
+  KeyRange places{0, std::numeric_limits<Index>::max()};
+  typename Set::Mask mask{};
+  typename Set::Logits logits{};
+  typename Set::Bias bias{};
+  typename Set::Sharing sharing{};
+  typename Set::Executor executor{};
+  Workspace* workspace = nullptr;  ///< null: memory is taken and given back within the call
+};
+
+namespace detail {
+
+/// A cache whose keys begin at a place of their sequence.
+template <class Cache>
+struct PlacedCache {
+  using Storage = typename Cache::Storage;
+  const Cache* cache = nullptr;
+  Index first_block = 0;
+
+  // What is asked for before the first block is only requested ahead, never read.
+  CacheBlock<Storage> block(Index kv_head, Index b) const noexcept {
+    return cache->block(kv_head, b < first_block ? 0 : b - first_block);
+  }
+};
+
+template <class Options, class C, class Cache>
+KeyRange covered(const Options& options, const Cache& cache) noexcept {
+  return intersection(options.places, {options.cache_place, options.cache_place + cache.length()});
+}
+
+template <class Options, class C, class Cache>
+Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Options& options) noexcept {
+  const auto [q_len, heads, head_dim] = query.extent;
+  if (Status s = check_shape<const C, 3>("q", query, query.extent); !s.ok()) return s;
+  if (cache.shape().head_dim != head_dim)
+    return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim,
+                           cache.shape().head_dim);
+  if (Status s = check_heads(options.sharing, heads, cache.shape().kv_heads); !s.ok()) return s;
+  constexpr Index limit = std::numeric_limits<Index>::max() / 4;
+  if (options.cache_place < 0 || options.cache_place > limit || options.cache_place % split_keys != 0)
+    return Status::invalid("cache_place", "given %" PRId64 ", allowed multiples of %" PRId64 " from 0",
+                           options.cache_place, split_keys);
+  const KeyRange all{options.cache_place, options.cache_place + cache.length()};
+  const KeyRange places = covered<Options, C>(options, cache);
+  if (!places.empty() && (places.first % split_keys != 0 || (places.last % split_keys != 0 && places.last != all.last)))
+    return Status::invalid("places",
+                           "given %" PRId64 " to %" PRId64 ", allowed multiples of %" PRId64
+                           ", and the cache's last key %" PRId64 " as the end",
+                           options.places.first, options.places.last, split_keys, all.last);
+  if (Status s = check_policy(options.logits); !s.ok()) return s;
+  if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
+  return check_mask(options.mask, 1, q_len, all.last);
+}
+
+}  // namespace detail
+
+/// The options of attend_partial() on this cache.
+template <class Cache, class... Policies>
+using PartialOptionsFor = PartialOptions<compute_t<typename Cache::Storage>, Policies...>;
+
+/// Attention of one sequence's queries over a part of its keys, into `partial`, which then holds these splits and no
+/// others.
+///
+/// q [q_len, heads, head_dim] as for attend(), against one cache that holds the sequence's keys from place
+/// options.cache_place on. Contract rule 11: partials of all splits, merged in any grouping and finished, give the bits
+/// of attend(). Errors: shapes, places and policies that do not fit, raised before anything is done.
+template <class... Policies, class Q, KeyValueCache Cache>
+void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename Cache::Storage>>& partial,
+                    const PartialOptionsFor<Cache, Policies...>& options = {}) {
+  using Options = PartialOptionsFor<Cache, Policies...>;
+  using Set = typename Options::Set;
+  using C = compute_t<typename Cache::Storage>;
+  using Placed = detail::PlacedCache<Cache>;
+  static_assert(ViewableAs<const Q&, const C, 3>,
+                "lockstep::attend_partial: q must be a view [q_len, heads, head_dim] of the cache's compute type");
+  const View<const C, 3> query(q);
+  raise_unless_ok(detail::check_attend_partial<Options, C>(query, cache, options));
+  const CacheShape stored = cache.shape();
+  const Index q_len = query.extent[0], heads = query.extent[1];
+  const KeyRange places = detail::covered<Options, C>(options, cache);
+  partial.reset(q_len, heads, stored.v_head_dim);
+  if (places.empty() || q_len == 0) return;
+  const KeptSplits<C> kept = partial.append(places);
+
+  const Placed placed{&cache, options.cache_place / block_keys};
+  AttentionCall<C, Placed> call;
+  call.cache = &placed;
+  call.query = query;
+  call.first_place = options.offset;
+  call.kv_len = options.cache_place + cache.length();
+  const NoDropout dropout;
+  const NoSinks sinks;
+  const AttentionRules<typename Set::Mask, typename Set::Logits, typename Set::Sharing, NoDropout, typename Set::Bias,
+                       NoSinks>
+      rules{.mask = options.mask,
+            .logits = options.logits,
+            .sharing = options.sharing,
+            .dropout = dropout,
+            .bias = options.bias,
+            .sinks = sinks,
+            .heads = heads,
+            .kv_heads = stored.kv_heads,
+            .head_dim = stored.head_dim,
+            .v_head_dim = stored.v_head_dim};
+  const KernelShape shape{1,
+                          q_len,
+                          call.kv_len,
+                          heads,
+                          stored.kv_heads,
+                          stored.head_dim,
+                          stored.v_head_dim,
+                          options.executor.concurrency()};
+  Workspace own;
+  Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
+  workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
+  const Index first = places.first / split_keys;
+  Set::Kernel::template attend_splits<C, Placed>(
+      call, rules, first, (places.last + split_keys - 1) / split_keys - first, kept, options.executor, workspace);
+}
+
+/// context [q_len, heads, v_head_dim] and, unless absent, lse [heads, q_len] of the splits of a partial: contract rule
+/// 5, one query after the other. The partial stays. Errors: other shapes, sinks of another number of heads.
+template <class C, class Out, class Sinks = NoSinks>
+void finish(const Partial<C>& partial, Out&& context, View<C, 2> lse = {}, const Sinks& sinks = {}) {
+  static_assert(SinkLogits<Sinks, C>, "lockstep::finish: the sinks do not offer what concept SinkLogits asks");
+  const View<C, 3> out(context);
+  const Index q_len = partial.q_len(), heads = partial.heads();
+  raise_unless_ok(detail::check_shape("context", out, {q_len, heads, partial.v_head_dim()}));
+  if (lse.present() || lse.size() != 0) raise_unless_ok(detail::check_shape("lse", lse, {heads, q_len}));
+  raise_unless_ok(detail::check_policy(sinks, heads));
+  const FloatEnvironment environment;
+  Specification::finish_splits<C>(partial.states(), static_cast<Index>(partial.splits().size()), sinks, out, lse);
+}
+
+/// Joins the finished results of attention over two disjoint sets of keys, as other engines hand them out: `context`
+/// [q_len, heads, v_head_dim] and `lse` [heads, q_len] take in `other_context` and `other_lse`. An lse of -inf is a row
+/// that saw no key.
+///
+/// Not the bits of one run: what finishing rounded away is gone. Error against one run over all keys, beside that of
+/// the two contexts: at most (|lse| + 6) eps times their largest number, eps = 2^-24 for float and 2^-53 for double,
+/// since a logarithm of that size tells the weights no better. Use Partial where bits count.
+template <class C>
+void merge_by_lse(View<C, 3> context, View<C, 2> lse, View<const C, 3> other_context, View<const C, 2> other_lse) {
+  const auto [q_len, heads, dims] = context.extent;
+  raise_unless_ok(detail::check_shape("context", context, context.extent));
+  raise_unless_ok(detail::check_shape("lse", lse, {heads, q_len}));
+  raise_unless_ok(detail::check_shape("other_context", other_context, context.extent));
+  raise_unless_ok(detail::check_shape("other_lse", other_lse, {heads, q_len}));
+  const FloatEnvironment environment;
+  for (Index i = 0; i < q_len; ++i)
+    for (Index head = 0; head < heads; ++head) {
+      SoftmaxState<C> total;
+      const auto first = total.join_split(SoftmaxState<C>::of_sink(lse(head, i)));
+      const auto second = total.join_split(SoftmaxState<C>::of_sink(other_lse(head, i)));
+      const C mine = rounded(first.new_factor * second.old_factor);
+      // A row that saw no key is left out, whatever its context holds.
+      constexpr C none = -std::numeric_limits<C>::infinity();
+      const bool has_mine = lse(head, i) != none, has_other = other_lse(head, i) != none;
+      for (Index d = 0; d < dims; ++d) {
+        const C a = has_mine ? context(i, head, d) : C(0), b = has_other ? other_context(i, head, d) : C(0);
+        context(i, head, d) = finished(fma(a, mine, rounded(second.new_factor * b)), total.l);
+      }
+      lse(head, i) = log_sum_exp(total);
+    }
+}
+
+}  // namespace lockstep
