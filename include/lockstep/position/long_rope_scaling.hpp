@@ -18,10 +18,10 @@ namespace lockstep {
 struct LongRopeScaling {
   std::vector<double> short_factors{};  ///< [rotary_dim/2]
   std::vector<double> long_factors{};   ///< [rotary_dim/2]
-  Index original_length = 0;          ///< the context length before the extension
-  Index extended_length = 0;          ///< and after it ("max_position_embeddings")
-  Index length = 0;                   ///< of the sequence at hand
-  std::optional<double> magnitude{};  ///< the final factor, in place of the formula; 1 switches it off
+  Index original_length = 0;            ///< the context length before the extension
+  Index extended_length = 0;            ///< and after it ("max_position_embeddings")
+  Index length = 0;                     ///< of the sequence at hand
+  std::optional<double> magnitude{};    ///< the final factor, in place of the formula; 1 switches it off
 
   Status check(const RopeConfig& config) const noexcept {
     for (const auto& [name, factors] : {std::pair{"short_factors", &short_factors}, {"long_factors", &long_factors}}) {
