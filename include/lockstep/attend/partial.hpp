@@ -164,7 +164,7 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
                            options.places.first, options.places.last, split_keys, all.last);
   if (Status s = check_policy(options.logits); !s.ok()) return s;
   if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
-  return check_mask(options.mask, 1, q_len, all.last);
+  return check_mask(options.mask, 1, q_len, all.last, heads);
 }
 
 }  // namespace detail

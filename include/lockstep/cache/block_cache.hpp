@@ -114,6 +114,38 @@ class BlockCache {
     shorten(kept);
   }
 
+  /// Drops `tokens` places from place `keep` on, the oldest but for the first `keep`, and moves the rest down to follow
+  /// them: their keys are rotated on by -tokens positions, by the policy that rotated them, and rounded to storage once
+  /// more; values stay as they are. Not the bits of a run that never had the dropped tokens: keys are off by the
+  /// policy's shift error and one rounding to S, and hidden states that the dropped tokens had a part in remain. All or
+  /// nothing. Errors: places beyond length() or missing; a shift that the policy refuses.
+  template <class P>
+    requires requires(const P& position, Compute* row) { position.shift(row, Index{}); }
+  void drop_oldest(Index tokens, const P& position, Index keep = 0) {
+    if (keep < 0 || keep > length_)
+      raise(Status::length("keep", "given %" PRId64 ", allowed 0 to %" PRId64, keep, length_));
+    if (tokens < 0 || tokens > length_ - keep)
+      raise(Status::length("tokens", "given %" PRId64 ", allowed 0 to %" PRId64, tokens, length_ - keep));
+    raise_unless_ok(check_places("tokens", {0, length_}));
+    raise_unless_ok(position.check_shift(-tokens));
+    const Index kept = length_ - tokens;
+    raise_unless_ok(self().check_truncate(kept));
+    if (tokens == 0) return;
+    AlignedVector<Compute> row(static_cast<std::size_t>(shape_.head_dim));
+    self().make_room(keep, kept);
+    const FloatEnvironment environment;
+    for (Index place = keep; place < kept; ++place)
+      for (Index g = 0; g < shape_.kv_heads; ++g) {
+        const CacheBlock<S> from = block(g, (place + tokens) / block_keys);
+        const WritableBlock<S> to = self().writable(g, place / block_keys);
+        copy_token<S>(from, (place + tokens) % block_keys, to, place % block_keys, shape_.head_dim, shape_.v_head_dim);
+        load_key(to, place % block_keys, row.data());
+        position.shift(row.data(), -tokens);
+        store_key(to, place % block_keys, View<const Compute, 2>(row.data(), {1, shape_.head_dim}, {0, 1}));
+      }
+    shorten(kept);
+  }
+
   /// The keys, as stored (codes times scale for int8), into [kv_heads, length, head_dim] or [length, kv_heads,
   /// head_dim]. Errors: another shape; places that are missing.
   template <class U>
@@ -270,6 +302,23 @@ class BlockCache {
     return View<U, 2>(rows.data + first * rows.stride[0] + g * rows.stride[1], {tokens, rows.extent[2]},
                       {rows.stride[0], rows.stride[2]});
   }
+  /// One key of a block as numbers, and back.
+  void load_key(const WritableBlock<S>& from, Index at, Compute* row) const noexcept {
+    for_each_key<S>(at, 1, shape_.head_dim, [&](Index, Index d, Index i) {
+      row[d] = widen(from.keys[i]);
+      if constexpr (is_quantised<S>) row[d] = rounded(row[d] * from.key_scales[at]);
+    });
+  }
+  void store_key(const WritableBlock<S>& to, Index at, View<const Compute, 2> row) const noexcept {
+    if constexpr (is_quantised<S>) put_scales(row, to.key_scales + at);
+    for_each_key<S>(at, 1, shape_.head_dim, [&](Index, Index d, Index i) {
+      if constexpr (is_quantised<S>)
+        to.keys[i] = int8_code(row(0, d), to.key_scales[at]);
+      else
+        to.keys[i] = narrow<S>(row(0, d));
+    });
+  }
+
   void store(View<const Compute, 3> keys, View<const Compute, 3> values, Index first) noexcept {
     const FloatEnvironment environment;  // scales and codes are divisions and roundings
     for_each_part(first, first + keys.extent[0], [&](Index g, Index b, Index at, Index place, Index tokens) {

@@ -66,11 +66,11 @@ struct Specification {
     if (cpu_has_fma())
       return specification_fma::attend_splits<C, Cache>(
           call, rules, first_split, splits, kept, executor,
-          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, workspace));
+          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, 0, workspace));
 #endif
     specification_portable::attend_splits<C, Cache>(
         call, rules, first_split, splits, kept, executor,
-        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, workspace));
+        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, 0, workspace));
   }
 
   /// Context and log-sum-exp of kept splits in place order: rule 5.
