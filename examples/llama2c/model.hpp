@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,34 +25,44 @@
 
 namespace llama2c {
 
-/// T is float or double: the checkpoint's weights are widened once.
-template <class T = float>
+/// T is float or double: the checkpoint's weights are widened once. Policies are those of the attention layers beside
+/// the rotation: a mask, a cache, an executor ...
+template <class T = float, class... Policies>
 class Model {
  public:
   using Index = lockstep::Index;
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Vector = Eigen::RowVectorX<T>;
-  using Attention = lockstep::Attention<T, lockstep::Dynamic, lockstep::Dynamic, lockstep::Rope<lockstep::Interleaved>,
-                                        lockstep::Causal>;
+  using Attention =
+      lockstep::Attention<T, lockstep::Dynamic, lockstep::Dynamic, lockstep::Rope<lockstep::Interleaved>, Policies...>;
   using Caches = lockstep::ModelCache<typename Attention::Cache>;
 
   /// Copies what it needs; the checkpoint may go afterwards.
-  explicit Model(const Checkpoint& checkpoint)
+  explicit Model(const Checkpoint& checkpoint) : Model(checkpoint, checkpoint.config().positions) {}
+  /// For positions 0 to `positions` - 1, which may be more than the model was trained on; `values` are the policies'.
+  template <class... Values>
+  Model(const Checkpoint& checkpoint, Index positions, const Values&... values)
       : config_(checkpoint.config()),
         embedding_(checkpoint.embedding().cast<T>()),
         final_norm_(checkpoint.final_norm().cast<T>()),
         classifier_(packed(checkpoint.classifier())) {
     const lockstep::RopeTable<T> rope{
-        lockstep::RopeConfig{.rotary_dim = config_.head_dim(), .base = 1e4, .positions = config_.positions}};
-    for (Index i = 0; i < config_.layers; ++i) blocks_.emplace_back(config_, checkpoint.layer(i), rope);
+        lockstep::RopeConfig{.rotary_dim = config_.head_dim(), .base = 1e4, .positions = positions}};
+    for (Index i = 0; i < config_.layers; ++i) blocks_.emplace_back(config_, checkpoint.layer(i), rope, values...);
   }
 
   const Config& config() const noexcept { return config_; }
 
   /// One cache a layer, each with room for `capacity` tokens of one sequence.
   Caches make_caches(Index capacity) const {
+    return make_caches([capacity](const Attention& layer) { return layer.make_cache(capacity); });
+  }
+  /// One cache a layer, as `make(layer)` makes it.
+  template <class Make>
+    requires std::invocable<Make&, const Attention&>
+  Caches make_caches(Make make) const {
     Caches caches;
-    for (const Block& block : blocks_) caches.add(block.attention.make_cache(capacity));
+    for (const Block& block : blocks_) caches.add(make(block.attention));
     return caches;
   }
 
@@ -79,13 +90,17 @@ class Model {
   using Weights = lockstep::PackedWeights<T>;
 
   struct Block {
-    Block(const Config& c, const Checkpoint::Layer& w, const lockstep::RopeTable<T>& rope)
-        : Block(c, w, rope, w.query.cast<T>(), w.key.cast<T>(), w.value.cast<T>(), w.output.cast<T>()) {}
-    Block(const Config& c, const Checkpoint::Layer& w, const lockstep::RopeTable<T>& rope, const Matrix& query,
-          const Matrix& key, const Matrix& value, const Matrix& output)
+    template <class... Values>
+    Block(const Config& c, const Checkpoint::Layer& w, const Values&... values)
+        : Block(Widened{w.query.cast<T>(), w.key.cast<T>(), w.value.cast<T>(), w.output.cast<T>()}, c, w, values...) {}
+    struct Widened {
+      Matrix query, key, value, output;
+    };
+    template <class... Values>
+    Block(const Widened& own, const Config& c, const Checkpoint::Layer& w, const Values&... values)
         : attention_norm(w.attention_norm.cast<T>()),
           attention({.hidden = c.dim, .head_dim = c.head_dim(), .heads = c.heads, .kv_heads = c.kv_heads},
-                    {.query = query, .key = key, .value = value, .output = output}, rope),
+                    {.query = own.query, .key = own.key, .value = own.value, .output = own.output}, values...),
           feed_forward_norm(w.feed_forward_norm.cast<T>()),
           gate(packed(w.gate)),
           up(packed(w.up)),

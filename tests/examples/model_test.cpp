@@ -17,6 +17,7 @@
 #include "handed.hpp"
 #include "llama2c/sampler.hpp"
 #include "llama2c/tokenizer.hpp"
+#include "small_checkpoint.hpp"
 #include "temporary_file.hpp"
 
 namespace {
@@ -25,6 +26,7 @@ using examples_test::Bytes;
 using examples_test::contains;
 using examples_test::ModelCase;
 using examples_test::refusal;
+using examples_test::small_checkpoint;
 using examples_test::TemporaryFile;
 using llama2c::Checkpoint;
 using Model = llama2c::Model<float>;
@@ -56,18 +58,6 @@ Eigen::Index first_difference(const Matrix& a, const Matrix& b) {
 }
 
 const std::vector<std::vector<std::size_t>> piece_plans{{1}, {3, 1, 7, 16, 2}, {100}, {17}, {511, 1}, {1, 511}, {1000}};
-
-// A model of seeded weights, small enough to be made up in a test: dim 24, hidden 20, 2 layers, 6 heads, 2 kv heads,
-// vocab 11, positions 40.
-Bytes small_checkpoint(bool own_classifier) {
-  Bytes bytes;
-  for (const std::int32_t number : {24, 20, 2, 6, 2, own_classifier ? -11 : 11, 40}) bytes.add(number);
-  const int floats = 11 * 24 + 2 * 24 + 2 * (2 * 24 * 24 + 2 * 8 * 24) + 2 * 24 + 2 * 3 * 20 * 24 + 24 + 40 * 4 +
-                     (own_classifier ? 11 * 24 : 0);
-  llama2c::Xorshift random(5);
-  for (int i = 0; i < floats; ++i) bytes.add(random.next_unit() - 0.5F);
-  return bytes;
-}
 
 std::vector<int> some_tokens(std::size_t count) {
   std::vector<int> tokens(count);
