@@ -6,6 +6,9 @@
 // expect: y must be a writable matrix
 // expect: every value after the weights must be the value of one of the layer's policies
 // expect: the mask does not offer what concept Mask asks
+// expect: two logit biases given, at most one is allowed
+// expect: two q/k norms given, at most one is allowed
+// expect: the bias does not offer what concept LogitBias asks
 // Types and numbers that are known when compiling, in a layer.
 #include <lockstep/lockstep.hpp>
 
@@ -28,8 +31,18 @@ struct MayThrow : ls::Causal {
   ls::KeyRange range(const ls::QueryRow& row, ls::Index keys) const { return ls::Causal::range(row, keys); }
 };
 using Layer = ls::Attention<float, 4, 2, MayThrow>;
+#elif LOCKSTEP_BAD == 9
+using Layer = ls::Attention<float, 4, 2, ls::Alibi<>, ls::SoftCap, ls::RelativeBias<>>;
+#elif LOCKSTEP_BAD == 10
+using Layer = ls::Attention<float, 4, 2, ls::QkNorm<ls::BeforeRope>, ls::QkNorm<ls::AfterRope>>;
+#elif LOCKSTEP_BAD == 11
+struct NoBlocks {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::bias;
+  float apply(float s, ls::QueryRow, ls::Index) const noexcept { return s; }
+};
+using Layer = ls::Attention<float, 4, 2, NoBlocks>;
 #else
-using Layer = ls::Attention<float, 4, 2, ls::Causal, ls::Rope<ls::HalfSplit>>;
+using Layer = ls::Attention<float, 4, 2, ls::Causal, ls::Rope<ls::HalfSplit>, ls::SoftCap, ls::Alibi<>>;
 #endif
 
 void use(const ls::LayerWeights<float>& weights, const Eigen::MatrixXf& x, Eigen::MatrixXf& y) {

@@ -193,6 +193,17 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   const CacheShape stored = cache.shape();
   const Index q_len = query.extent[0], heads = query.extent[1];
   const KeyRange places = detail::covered<Options, C>(options, cache);
+  const KernelShape shape{1,
+                          q_len,
+                          options.cache_place + cache.length(),
+                          heads,
+                          stored.kv_heads,
+                          stored.head_dim,
+                          stored.v_head_dim,
+                          options.executor.concurrency()};
+  Workspace own;
+  Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
+  workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
   partial.reset(q_len, heads, stored.v_head_dim);
   if (places.empty() || q_len == 0) return;
   const KeptSplits<C> kept = partial.append(places);
@@ -217,17 +228,6 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
             .kv_heads = stored.kv_heads,
             .head_dim = stored.head_dim,
             .v_head_dim = stored.v_head_dim};
-  const KernelShape shape{1,
-                          q_len,
-                          call.kv_len,
-                          heads,
-                          stored.kv_heads,
-                          stored.head_dim,
-                          stored.v_head_dim,
-                          options.executor.concurrency()};
-  Workspace own;
-  Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
-  workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
   const Index first = places.first / split_keys;
   Set::Kernel::template attend_splits<C, Placed>(
       call, rules, first, (places.last + split_keys - 1) / split_keys - first, kept, options.executor, workspace);
