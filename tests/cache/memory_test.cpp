@@ -109,6 +109,11 @@ TEST(CacheMemory, AnAppendWhoseMemoryIsNotToBeHadChangesNothing) {
   EXPECT_THROW(Contiguous(shape, 1, {.source = shelf.source()}), std::length_error);
 }
 
+TEST(CacheMemory, RefusesASourceThatOnlyTakesOrOnlyGivesBack) {
+  EXPECT_THROW(Contiguous(shape, 1, {.source = {&Shelf::take, nullptr, nullptr}}), std::invalid_argument);
+  EXPECT_THROW(Contiguous(shape, 1, {.source = {nullptr, &Shelf::give_back, nullptr}}), std::invalid_argument);
+}
+
 TEST(CacheMemory, MayLieOnHugePages) {
   Contiguous cache(shape, 600, {.initial = 256, .source = ls::huge_pages});
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(cache.block(0, 0).keys) % (1u << 21), 0U);

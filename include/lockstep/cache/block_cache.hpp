@@ -94,6 +94,7 @@ class BlockCache {
     requires ViewableAs<U, Value, 3>
   void export_keys(U&& out, Order order = Order::head_token_dim) const {
     const auto rows = checked_export(View<Value, 3>(out), order, shape_.head_dim);
+    [[maybe_unused]] const FloatEnvironment environment;
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -110,6 +111,7 @@ class BlockCache {
     requires ViewableAs<U, Value, 3>
   void export_values(U&& out, Order order = Order::head_token_dim) const {
     const auto rows = checked_export(View<Value, 3>(out), order, shape_.v_head_dim);
+    [[maybe_unused]] const FloatEnvironment environment;
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -245,7 +247,6 @@ class BlockCache {
                       {rows.stride[0], rows.stride[2]});
   }
   void store(View<const Compute, 3> keys, View<const Compute, 3> values, Index first) noexcept {
-    const FloatEnvironment environment;  // scales and codes are divisions and roundings
     for_each_part(first, first + keys.extent[0], [&](Index g, Index b, Index at, Index place, Index tokens) {
       store_tokens(self().writable(g, b), at, head_rows(keys, g, place - first, tokens),
                    head_rows(values, g, place - first, tokens));
