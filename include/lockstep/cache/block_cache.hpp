@@ -14,7 +14,7 @@ struct Restore;  // cache/save.hpp
 /// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
 /// - `check_append(tokens)`;
-/// - `make_room(first, last)`: makes places [first, last) writable, first <= length(), or raises and changes nothing;
+/// - `make_room(first, last)`: makes places [first, last) writable, or raises and changes nothing;
 /// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
 /// - `settle()`: called after each change of the length; noexcept.
 template <class Cache, CacheElement S>
@@ -124,9 +124,9 @@ class BlockCache {
     });
   }
 
-  /// Replaces all that is stored by keys [kv_heads, length, head_dim] and values [kv_heads, length, v_head_dim], or
-  /// [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does. All or nothing. Errors:
-  /// more tokens than fit; other shapes; for int8, numbers that are not finite.
+  /// Replaces all that is stored, also which table() it was, by keys [kv_heads, length, head_dim] and values [kv_heads,
+  /// length, v_head_dim], or [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does.
+  /// All or nothing. Errors: more tokens than fit; other shapes; for int8, numbers that are not finite.
   template <class K, class V>
     requires(ViewableAs<K, const cache_value_t<S>, 3> && ViewableAs<V, const cache_value_t<S>, 3>)
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
@@ -140,6 +140,7 @@ class BlockCache {
     if constexpr (is_quantised<S>) raise_unless_ok(check_numbers(k, v));
     self().make_room(0, tokens);
     missing_ = {};
+    table_ = 0;
     length_ = tokens;
     self().settle();
     if constexpr (is_quantised<S>)
