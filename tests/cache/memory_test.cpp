@@ -44,6 +44,17 @@ TEST(CacheMemory, GrowsByDoublingUpToTheCapacity) {
   EXPECT_EQ(none.empty_like().bytes(), 0);
 }
 
+TEST(CacheMemory, GrowsOnceForWhatIsReserved) {
+  Contiguous cache(shape, 1500, {.initial = 0});
+  append(cache, counted(0, 10));
+  cache.reserve(1200);
+  EXPECT_EQ(cache.bytes(), 5 * block);
+  EXPECT_TRUE(holds(cache, counted(0, 10)));
+  append(cache, counted(10, 1200));
+  EXPECT_EQ(cache.bytes(), 5 * block);
+  EXPECT_THROW(cache.reserve(291), std::length_error);
+}
+
 TEST(CacheMemory, RefusesAnInitialSizeBeyondTheCapacity) {
   EXPECT_THROW(Contiguous(shape, 10, {.initial = 11}), std::length_error);
   EXPECT_THROW(Contiguous(shape, 10, {.initial = -2}), std::length_error);

@@ -16,7 +16,8 @@ struct Restore;  // cache/save.hpp
 /// - `check_append(tokens)`;
 /// - `make_room(first, last)`: makes places [first, last) writable, or raises and changes nothing;
 /// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
-/// - `settle()`: called after each change of the length; noexcept.
+/// - `settle()`: called after each change of the length; noexcept;
+/// - `release()`: gives back what holds no place below length(), called after it went down; noexcept.
 template <class Cache, CacheElement S>
 class BlockCache {
  public:
@@ -50,6 +51,13 @@ class BlockCache {
     store(keys, values, length_);
     length_ += tokens;
     self().settle();
+  }
+
+  /// Takes the memory that the next `tokens` need, so that appending them cannot fail for want of it; what is not used
+  /// goes back with the next truncate(). Errors: those of check_append(); nothing is changed then.
+  void reserve(Index tokens) {
+    raise_unless_ok(self().check_append(tokens));
+    self().make_room(length_, length_ + tokens);
   }
 
   /// Stores tokens at places [first, first + tokens): over what is there, and beyond length() as append() does. All or
@@ -143,6 +151,7 @@ class BlockCache {
     table_ = 0;
     length_ = tokens;
     self().settle();
+    self().release();
     if constexpr (is_quantised<S>)
       store(k, v, 0);
     else
@@ -169,6 +178,7 @@ class BlockCache {
     if (length < missing_.last) missing_.last = length;
     if (length == 0) table_ = 0;
     self().settle();
+    self().release();
   }
   void swap(BlockCache& other) noexcept {
     std::swap(shape_, other.shape_);
