@@ -71,8 +71,10 @@ class AlignedBuffer {
   static constexpr std::size_t alignment = 64;
 
   AlignedBuffer() noexcept = default;
-  /// Errors: a source that has no memory.
+  /// Errors: a source that has no memory, or one of its two functions only.
   AlignedBuffer(std::size_t bytes, MemorySource source) : source_(source) {
+    if ((source.take == nullptr) != (source.give_back == nullptr))
+      raise(Status::invalid("memory source", "given one function, allowed both or neither"));
     if (bytes == 0) return;
     memory_ = static_cast<std::byte*>(source_.take == nullptr ? ::operator new(bytes, std::align_val_t{alignment})
                                                               : source_.take(source_.context, bytes, alignment));

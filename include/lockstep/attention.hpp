@@ -96,10 +96,14 @@ class Rollback {
       for (auto& [b, copy] : copies_) *cache_at(caches_, b) = std::move(copy);
     for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
   }
-  /// Sequence b is about to get `rows` tokens, in pieces.
+  /// Sequence b is about to get `rows` tokens, in pieces: takes what memory that needs.
   void prepare(Index b, Index rows) {
-    if constexpr (LimitsAppends<Cache>)
-      if (rows > append_limit(*cache_at(caches_, b))) copies_.emplace_back(b, *cache_at(caches_, b));
+    Cache& cache = *cache_at(caches_, b);
+    if constexpr (LimitsAppends<Cache>) {
+      if (rows > append_limit(cache)) copies_.emplace_back(b, cache);
+    } else if constexpr (requires { cache.reserve(rows); }) {
+      cache.reserve(rows);
+    }
   }
   Rollback(const Rollback&) = delete;
   Rollback& operator=(const Rollback&) = delete;

@@ -201,13 +201,15 @@ struct CacheBlock<std::int8_t> {
 /// Laws: what was appended is what is read; a full cache is an error, never silent; nothing but append and truncate
 /// changes the length.
 ///
-/// Optional, for caches that do not keep every place, and absent where all are kept:
+/// Optional, most for caches that do not keep every place:
 /// - `first()`: the lowest place from which on all are held.
 /// - `missing_after(tokens)`: the places that are not held once so many more have been appended, in whatever pieces.
 /// A row that sees one of them is refused. first() = missing_after(0).last.
 /// - `append_limit()`: the most tokens, at least 1, that one append may bring before they are attended to: more would
 /// push out what the first of them sees. The layer appends and attends in pieces of it, and works on a copy where a
 /// forward is longer, so such a cache is copyable. Law: what one append of this size brought can be truncated again.
+/// - `reserve(tokens)`: takes the memory for so many more, or raises and changes nothing; the layer calls it for all
+/// caches of a batch before anything is written. truncate() gives back what was not used.
 /// - `check_truncate(n)`: ok, or why places that a row at n may need are gone; truncate(n) then changes nothing.
 template <class K>
 concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typename K::Storage> && std::movable<K> &&

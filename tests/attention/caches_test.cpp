@@ -195,6 +195,23 @@ TEST(EveryCache, IsAsItWasWhenAForwardFails) {
   EXPECT_EQ(pool.free_pages(), 20);
 }
 
+// Each sequence alone would fit into the pool.
+TEST(PagesInALayer, ThatDoNotDoForTheWholeBatchAreRefusedBeforeAnythingIsWritten) {
+  const auto paged = layer<ls::PagedCache<float>>({2000, 0});
+  const ls::PagePool<float> pool(cache_shape, 5);
+  std::vector<ls::PagedCache<float>> caches(2, ls::PagedCache<float>(pool));
+  const auto x = numbers<float>(2 * 600 * shape.hidden, 39);
+  std::vector<float> y(x.size(), 7);
+  const auto in = ls::View<const float, 3>::contiguous(x.data(), {2, 600, shape.hidden});
+  const auto out = ls::View<float, 3>::contiguous(y.data(), {2, 600, shape.hidden});
+  EXPECT_THROW(paged.forward(in, caches, out), std::length_error);
+  EXPECT_EQ(y, std::vector<float>(x.size(), 7));
+  EXPECT_EQ(pool.free_pages(), 5);
+  EXPECT_EQ(caches[0].length() + caches[1].length(), 0);
+  paged.forward(in.part(1, 0, 500), caches, out.part(1, 0, 500));
+  EXPECT_EQ(pool.free_pages(), 1);
+}
+
 TEST(Int8InALayer, RefusesWhatHasNoCodeAndKeepsTheCache) {
   const auto coded = layer<ls::ContiguousCache<std::int8_t>>({1000, 0});
   auto cache = coded.make_cache(400);

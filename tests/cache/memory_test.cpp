@@ -44,6 +44,17 @@ TEST(CacheMemory, GrowsByDoublingUpToTheCapacity) {
   EXPECT_EQ(none.empty_like().bytes(), 0);
 }
 
+TEST(CacheMemory, GrowsOnceForWhatIsReserved) {
+  Contiguous cache(shape, 1500, {.initial = 0});
+  append(cache, counted(0, 10));
+  cache.reserve(1200);
+  EXPECT_EQ(cache.bytes(), 5 * block);
+  EXPECT_TRUE(holds(cache, counted(0, 10)));
+  append(cache, counted(10, 1200));
+  EXPECT_EQ(cache.bytes(), 5 * block);
+  EXPECT_THROW(cache.reserve(291), std::length_error);
+}
+
 TEST(CacheMemory, RefusesAnInitialSizeBeyondTheCapacity) {
   EXPECT_THROW(Contiguous(shape, 10, {.initial = 11}), std::length_error);
   EXPECT_THROW(Contiguous(shape, 10, {.initial = -2}), std::length_error);
@@ -107,6 +118,11 @@ TEST(CacheMemory, AnAppendWhoseMemoryIsNotToBeHadChangesNothing) {
   EXPECT_TRUE(holds(cache, counted(0, 1256)));
   shelf.left = 0;
   EXPECT_THROW(Contiguous(shape, 1, {.source = shelf.source()}), std::length_error);
+}
+
+TEST(CacheMemory, RefusesASourceThatOnlyTakesOrOnlyGivesBack) {
+  EXPECT_THROW(Contiguous(shape, 1, {.source = {&Shelf::take, nullptr, nullptr}}), std::invalid_argument);
+  EXPECT_THROW(Contiguous(shape, 1, {.source = {nullptr, &Shelf::give_back, nullptr}}), std::invalid_argument);
 }
 
 TEST(CacheMemory, MayLieOnHugePages) {

@@ -191,6 +191,13 @@ TYPED_TEST(CacheOperations, CarryTheTableTheKeysWereRotatedBy) {
   EXPECT_EQ(moved.table(), 0U);
   moved = copy;
   EXPECT_EQ(moved.table(), 42U);
+  const std::vector<typename Cache::Value> rows(2 * 17, typename Cache::Value(1));
+  const auto one = [&rows](Index dim) {
+    return ls::View<const typename Cache::Value, 3>::contiguous(rows.data(), {2, 1, dim});
+  };
+  moved.import(one(3), one(17));
+  EXPECT_EQ(moved.table(), 0U);
+  moved = copy;
   moved.clear();
   EXPECT_EQ(moved.table(), 0U);
 }

@@ -64,6 +64,25 @@ TEST(PagedCache, OutOfPagesChangesNothing) {
   EXPECT_TRUE(holds(cache, counted(0, 513)));
 }
 
+TEST(PagedCache, ReservedPagesAreUsedOrGoBack) {
+  const Pool pool(shape, 4);
+  Paged cache(pool);
+  append(cache, counted(0, 100));
+  cache.reserve(800);
+  EXPECT_EQ(pool.free_pages(), 0);
+  EXPECT_EQ(cache.length(), 100);
+  append(cache, counted(100, 10));
+  EXPECT_EQ(pool.free_pages(), 0);
+  append(cache, counted(110, 300));
+  EXPECT_TRUE(holds(cache, counted(0, 410)));
+  EXPECT_EQ(pool.free_pages(), 0);
+  cache.truncate(cache.length());
+  EXPECT_EQ(pool.free_pages(), 2);
+  EXPECT_THROW(cache.reserve(700), std::length_error);
+  EXPECT_EQ(pool.free_pages(), 2);
+  EXPECT_TRUE(holds(cache, counted(0, 410)));
+}
+
 // Two sequences that share a half-full last page both write on.
 TEST(PagedCache, ForksWriteIntoCopiesOfTheLastPage) {
   const Pool pool(shape, 8);

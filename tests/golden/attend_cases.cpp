@@ -25,21 +25,25 @@ struct Sizes {
 template <class K, class S, class... Policies, class Add>
 std::uint64_t run(const Sizes& s, Add add) {
   using C = ls::compute_t<S>;
+  using N = ls::cache_value_t<S>;
   const Index v_head_dim = s.v_head_dim == 0 ? s.head_dim : s.v_head_dim;
   const auto q = numbers<C>(s.q_len * s.heads * s.head_dim, 1, s.size);
-  auto k = numbers<S>(s.kv_heads * s.kv_len * s.head_dim, 2, s.size);
-  auto v = numbers<S>(s.kv_heads * s.kv_len * v_head_dim, 3, 2);
+  auto k = numbers<N>(s.kv_heads * s.kv_len * s.head_dim, 2, s.size);
+  auto v = numbers<N>(s.kv_heads * s.kv_len * v_head_dim, 3, 2);
   if (s.wild) {
     using Limits = std::numeric_limits<C>;
-    k[at(s.head_dim * (s.kv_len / 3))] = ls::narrow<S>(Limits::infinity());
-    k[at(s.head_dim * (s.kv_len / 2) + s.head_dim / 2)] = ls::narrow<S>(-Limits::infinity());
-    v[at(v_head_dim * (s.kv_len * 2 / 3))] = ls::narrow<S>(Limits::infinity());
-    v[at(v_head_dim * (s.kv_len * 3 / 4))] = ls::narrow<S>(Limits::quiet_NaN());
+    k[at(s.head_dim * (s.kv_len / 3))] = ls::narrow<N>(Limits::infinity());
+    k[at(s.head_dim * (s.kv_len / 2) + s.head_dim / 2)] = ls::narrow<N>(-Limits::infinity());
+    v[at(v_head_dim * (s.kv_len * 2 / 3))] = ls::narrow<N>(Limits::infinity());
+    v[at(v_head_dim * (s.kv_len * 3 / 4))] = ls::narrow<N>(Limits::quiet_NaN());
   }
   ls::ContiguousCache<S> cache({s.kv_heads, s.head_dim, v_head_dim}, s.kv_len + 3);
-  poison(cache, ls::narrow<S>(std::numeric_limits<C>::quiet_NaN()));
-  cache.import(ls::View<const S, 3>::contiguous(k.data(), {s.kv_heads, s.kv_len, s.head_dim}),
-               ls::View<const S, 3>::contiguous(v.data(), {s.kv_heads, s.kv_len, v_head_dim}));
+  if constexpr (ls::is_quantised<S>)
+    poison(cache, S{-128});
+  else
+    poison(cache, ls::narrow<S>(std::numeric_limits<C>::quiet_NaN()));
+  cache.import(ls::View<const N, 3>::contiguous(k.data(), {s.kv_heads, s.kv_len, s.head_dim}),
+               ls::View<const N, 3>::contiguous(v.data(), {s.kv_heads, s.kv_len, v_head_dim}));
 
   std::vector<C> context(at(s.q_len * s.heads * v_head_dim)), lse(at(s.heads * s.q_len)),
       weights(at(s.heads * s.q_len * s.kv_len));
@@ -135,6 +139,9 @@ std::vector<Case> attend_cases() {
       causal<bfloat16>("attend_bfloat16_g8_d128_decode", {1, 1030, 8, 1, 128}),
       causal<bfloat16>("attend_bfloat16_g1_d64", {33, 33, 1, 1, 64}),
       causal<bfloat16>("attend_bfloat16_g2_d7", {18, 280, 2, 1, 7}),
+      causal<std::int8_t>("attend_int8_g8_d128_decode", {1, 1030, 8, 1, 128}),
+      causal<std::int8_t>("attend_int8_g2_d7_v18", {18, 280, 2, 1, 7, 18}),
+      padded<std::int8_t>("attend_int8_d24_v40_padded", {19, 540, 3, 1, 24, 40}),
   };
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/aligned.hpp"
 #include "lockstep/cache/layout.hpp"
@@ -89,12 +90,10 @@ class BlockArray {
         kv_heads_(shape.kv_heads),
         memory_(static_cast<std::size_t>(shape.kv_heads * blocks * bytes_.all()), source) {}
   BlockArray(const BlockArray&) = default;
-  BlockArray& operator=(const BlockArray&) = default;
   // A moved array is empty.
   BlockArray(BlockArray&& other) noexcept { swap(other); }
-  BlockArray& operator=(BlockArray&& other) noexcept {
-    BlockArray taken(std::move(other));
-    swap(taken);
+  BlockArray& operator=(BlockArray other) noexcept {
+    swap(other);
     return *this;
   }
 
@@ -191,6 +190,7 @@ void store_tokens(const WritableBlock<S>& block, Index at, View<const compute_t<
                   View<const compute_t<S>, 2> values) noexcept {
   const Index tokens = keys.extent[0];
   if constexpr (is_quantised<S>) {
+    const FloatEnvironment environment;
     put_scales(keys, block.key_scales + at);
     put_scales(values, block.value_scales + at);
     for_each_key<S>(at, tokens, keys.extent[1], [&](Index t, Index d, Index i) {

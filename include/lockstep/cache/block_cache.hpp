@@ -15,9 +15,10 @@ struct Restore;  // cache/save.hpp
 /// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
 /// - `check_append(tokens)`;
-/// - `make_room(first, last)`: makes places [first, last) writable, first <= length(), or raises and changes nothing;
+/// - `make_room(first, last)`: makes places [first, last) writable, or raises and changes nothing;
 /// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
-/// - `settle()`: called after each change of the length; noexcept.
+/// - `settle()`: called after each change of the length; noexcept;
+/// - `release()`: gives back what holds no place below length(), called after it went down; noexcept.
 template <class Cache, CacheElement S>
 class BlockCache {
  public:
@@ -51,6 +52,13 @@ class BlockCache {
     store(keys, values, length_);
     length_ += tokens;
     self().settle();
+  }
+
+  /// Takes the memory that the next `tokens` need, so that appending them cannot fail for want of it; what is not used
+  /// goes back with the next truncate(). Errors: those of check_append(); nothing is changed then.
+  void reserve(Index tokens) {
+    raise_unless_ok(self().check_append(tokens));
+    self().make_room(length_, length_ + tokens);
   }
 
   /// Stores tokens at places [first, first + tokens): over what is there, and beyond length() as append() does. All or
@@ -152,6 +160,7 @@ class BlockCache {
     requires ViewableAs<U, Value, 3>
   void export_keys(U&& out, Order order = Order::head_token_dim) const {
     const auto rows = checked_export(View<Value, 3>(out), order, shape_.head_dim);
+    [[maybe_unused]] const FloatEnvironment environment;
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -168,6 +177,7 @@ class BlockCache {
     requires ViewableAs<U, Value, 3>
   void export_values(U&& out, Order order = Order::head_token_dim) const {
     const auto rows = checked_export(View<Value, 3>(out), order, shape_.v_head_dim);
+    [[maybe_unused]] const FloatEnvironment environment;
     for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
       const CacheBlock<S> from = block(g, b);
       const auto to = head_rows(rows, g, first, tokens);
@@ -180,9 +190,9 @@ class BlockCache {
     });
   }
 
-  /// Replaces all that is stored by keys [kv_heads, length, head_dim] and values [kv_heads, length, v_head_dim], or
-  /// [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does. All or nothing. Errors:
-  /// more tokens than fit; other shapes; for int8, numbers that are not finite.
+  /// Replaces all that is stored, also which table() it was, by keys [kv_heads, length, head_dim] and values [kv_heads,
+  /// length, v_head_dim], or [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does.
+  /// All or nothing. Errors: more tokens than fit; other shapes; for int8, numbers that are not finite.
   template <class K, class V>
     requires(ViewableAs<K, const cache_value_t<S>, 3> && ViewableAs<V, const cache_value_t<S>, 3>)
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
@@ -196,8 +206,10 @@ class BlockCache {
     if constexpr (is_quantised<S>) raise_unless_ok(check_numbers(k, v));
     self().make_room(0, tokens);
     missing_ = {};
+    table_ = 0;
     length_ = tokens;
     self().settle();
+    self().release();
     if constexpr (is_quantised<S>)
       store(k, v, 0);
     else
@@ -224,6 +236,7 @@ class BlockCache {
     if (length < missing_.last) missing_.last = length;
     if (length == 0) table_ = 0;
     self().settle();
+    self().release();
   }
   void swap(BlockCache& other) noexcept {
     std::swap(shape_, other.shape_);
@@ -320,7 +333,6 @@ class BlockCache {
   }
 
   void store(View<const Compute, 3> keys, View<const Compute, 3> values, Index first) noexcept {
-    const FloatEnvironment environment;  // scales and codes are divisions and roundings
     for_each_part(first, first + keys.extent[0], [&](Index g, Index b, Index at, Index place, Index tokens) {
       store_tokens(self().writable(g, b), at, head_rows(keys, g, place - first, tokens),
                    head_rows(values, g, place - first, tokens));

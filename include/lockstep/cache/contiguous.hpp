@@ -104,6 +104,7 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
   }
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept { return blocks_.block(kv_head, b); }
   void settle() noexcept {}
+  void release() noexcept {}
 
   void swap(ContiguousCache& other) noexcept {
     Base::swap(other);

@@ -276,7 +276,8 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     const Index needed = ceil_div(last, block_keys);
     return needed > static_cast<Index>(held) ? needed : static_cast<Index>(held);
   }
-  void settle() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
+  void settle() noexcept {}
+  void release() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
   /// Keeps the first `count` pages.
   void drop_pages(Index count) noexcept {
     if (store_ == nullptr || count >= pages()) return;

@@ -118,6 +118,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
   void make_room(Index, Index) const noexcept {}
   void settle() noexcept { this->missing_ = missing_at(this->length_); }
+  void release() noexcept {}
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept {
     return blocks_.block(kv_head, b < pinned_ ? b : pinned_ + (b - pinned_) % ring_);
   }
