@@ -34,7 +34,7 @@ Windowed<Cache> windowed(const Checkpoint& checkpoint) {
   return Windowed<Cache>(checkpoint, tokens, lockstep::SlidingWindow{window});
 }
 
-std::vector<int> some_tokens(int vocab) {
+std::vector<int> some_tokens(Index vocab) {
   std::vector<int> all(static_cast<std::size_t>(tokens));
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = static_cast<int>((i * i + i / 3) % static_cast<std::size_t>(vocab));
