@@ -201,7 +201,7 @@ const PlainRow plain_rows[] = {
     {"KeysOfTheOtherOrder", {invalid, "heads", "4 query heads over 5", "multiples"}, [](PlainScene& s) { s.plain.order = ls::Order::head_token_dim; }},
     {"KeysOfAnotherHeadDim", {invalid, "q", "head_dim 6", "8"}, [](PlainScene& s) { s.plain.keys.extent[2] = 8; }},
     {"KeysWithoutHeads", {invalid, "shape", "kv_heads 0", "at least 1"}, [](PlainScene& s) { s.plain.keys.extent[1] = s.plain.values.extent[1] = 0; }},
-    {"TooManyKeys", {too_long, "capacity", "5 tokens of 2199023255552", "63 bits"}, [](PlainScene& s) { for (auto* v : {&s.plain.keys, &s.plain.values}) { v->extent[1] = Index{1} << 41; v->stride = {0, 0, 1}; } }},
+    {"TooManyKeys", {too_long, "keys", "5 tokens of 2199023255552", "63 bits"}, [](PlainScene& s) { for (auto* v : {&s.plain.keys, &s.plain.values}) { v->extent[1] = Index{1} << 41; v->stride = {0, 0, 1}; } }},
     {"QueryNull", {invalid, "q", "null", "3, 4, 6]"}, [](PlainScene& s) { s.q.data = nullptr; }},
     {"QueryOfABatch", {invalid, "caches", "1", "2 sequences"}, [](PlainScene& s) { s.q.extent[0] = s.context.extent[0] = 2; }},
     {"ContextOfAnotherDim", {invalid, "context", "3, 4, 6]", "3, 4, 4]"}, [](PlainScene& s) { s.context.extent[3] = 6; }},
