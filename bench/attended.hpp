@@ -57,20 +57,30 @@ class Attended {
                             options_);
   }
 
-  /// Whether the first sequence's last rows, in one group of heads, are the specification's: its bits, or within a
-  /// tolerance above 0. Precondition: run() has been called with this cache first. `mask` sees these rows as the call's
-  /// mask does; dropout counts heads from 0, so it is checked in the first group.
+  /// Whether the first sequence's last rows are the specification's: its bits, or within a tolerance above 0; in one
+  /// group of heads, or in all where heads have numbers of their own. Precondition: run() has been called with this
+  /// cache first. `mask` sees these rows as the call's mask does; dropout counts heads from 0, so it is checked in the
+  /// first group.
   bool right(const Cache& cache, double tolerance, const typename Set::Mask& mask) const {
-    const Index rows = q_len_ < 3 ? q_len_ : 3, first = q_len_ - rows, group = heads_ / shape_.kv_heads;
-    const Index kv_head = options_.mode == ls::Mode::training ? 0 : shape_.kv_heads - 1;
+    const Index rows = q_len_ < 3 ? q_len_ : 3, first = q_len_ - rows;
     const Index query_width = heads_ * shape_.head_dim, width = heads_ * shape_.v_head_dim;
-    ls::AttendOptions<C, typename Set::Mask, typename Set::Dropout, OneKvHead, ls::Specification> options;
+    constexpr bool all_heads = !std::same_as<typename Set::Bias, ls::NoBias> || Set::Sinks::active;
+    const Index group = all_heads ? heads_ : heads_ / shape_.kv_heads;
+    const Index kv_head = all_heads || options_.mode == ls::Mode::training ? 0 : shape_.kv_heads - 1;
+    using Sharing = std::conditional_t<all_heads, ls::Grouped, OneKvHead>;
+    ls::AttendOptions<C, typename Set::Mask, typename Set::Logits, typename Set::Bias, typename Set::Sinks,
+                      typename Set::Dropout, Sharing, ls::Specification>
+        options;
     options.mask = mask;
+    options.logits = options_.logits;
+    options.bias = options_.bias;
+    options.sinks = options_.sinks;
     options.dropout = options_.dropout;
     options.mode = options_.mode;
-    options.sharing.kv_head_ = kv_head;
+    if constexpr (!all_heads) options.sharing.kv_head_ = kv_head;
     ls::AlignedVector<C> expected(at(rows * group * shape_.v_head_dim)), given;
-    ls::attend<typename Set::Mask, typename Set::Dropout, OneKvHead, ls::Specification>(
+    ls::attend<typename Set::Mask, typename Set::Logits, typename Set::Bias, typename Set::Sinks, typename Set::Dropout,
+               Sharing, ls::Specification>(
         ls::View<const C, 3>(query_.data() + first * query_width + kv_head * group * shape_.head_dim,
                              {rows, group, shape_.head_dim}, {query_width, shape_.head_dim, 1}),
         cache, ls::View<C, 3>::contiguous(expected.data(), {rows, group, shape_.v_head_dim}), options);

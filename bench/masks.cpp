@@ -1,8 +1,13 @@
 // Benchmarks of the masks, over the causal one.
+#include <limits>
+
+#include "lockstep/mask/array.hpp"
 #include "lockstep/mask/compose.hpp"
 #include "lockstep/mask/key_padding.hpp"
 #include "lockstep/mask/none.hpp"
 #include "lockstep/mask/offset_causal.hpp"
+#include "lockstep/mask/prefix_lm.hpp"
+#include "lockstep/mask/sliding_window.hpp"
 #include "policy_work.hpp"
 
 namespace bench {
@@ -23,6 +28,61 @@ void add_offset(const Suite& suite, const Shape& s) {
     options.mask = ls::OffsetCausal(s.past);
     auto work = std::make_unique<PolicyWork<ls::Tiled, ls::OffsetCausal>>(s, options);
     work->check_mask = ls::OffsetCausal(s.past + (s.q_len < 3 ? 0 : s.q_len - 3));
+    return work;
+  });
+}
+
+/// FLOP of rows that see `seen(place)` keys each.
+template <class Seen>
+double mask_flops(const Shape& s, Seen seen) {
+  double keys = 0;
+  for (Index i = 0; i < s.q_len; ++i) keys += static_cast<double>(seen(s.past + i));
+  return 4 * static_cast<double>(s.batch * s.heads * s.head_dim) * keys;
+}
+
+void add_window(const Suite& suite, const Shape& s) {
+  suite.add(policy_name("Tiled", "SlidingWindow", s), [s]() -> std::unique_ptr<Work> {
+    const Index window = s.kv_len() / 4 + 1;
+    PolicyOptions<ls::Tiled, ls::SlidingWindow> options;
+    options.mask = ls::SlidingWindow{window, 4};
+    auto work = std::make_unique<PolicyWork<ls::Tiled, ls::SlidingWindow>>(s, options);
+    work->flops = mask_flops(s, [window](Index place) { return place < window + 4 ? place + 1 : window + 4; });
+    return work;
+  });
+}
+
+void add_prefix(const Suite& suite, const Shape& s) {
+  suite.add(policy_name("Tiled", "PrefixLm", s), [s]() -> std::unique_ptr<Work> {
+    const Index prefix = s.kv_len() / 2;
+    PolicyOptions<ls::Tiled, ls::PrefixLm> options;
+    options.mask = ls::PrefixLm(prefix);
+    auto work = std::make_unique<PolicyWork<ls::Tiled, ls::PrefixLm>>(s, options);
+    work->flops = mask_flops(s, [prefix](Index place) { return place < prefix ? prefix : place + 1; });
+    return work;
+  });
+}
+
+/// The causal pattern as an array of flags or of addends, [q_len, kv_len].
+template <class Array, class N>
+void add_array(const Suite& suite, const Shape& s, const std::string& name, N visible, N hidden) {
+  suite.add(policy_name("Tiled", name, s), [s, visible, hidden]() -> std::unique_ptr<Work> {
+    struct Numbers {
+      explicit Numbers(Index n) : number(new N[at(n)]) {}
+      std::unique_ptr<N[]> number;
+    };
+    const auto numbers = std::make_shared<Numbers>(s.q_len * s.kv_len());
+    for (Index i = 0; i < s.q_len; ++i)
+      for (Index j = 0; j < s.kv_len(); ++j)
+        numbers->number[at(i * s.kv_len() + j)] = j <= s.past + i ? visible : hidden;
+    const auto rows = [&](Index first, Index count) {
+      return Array(
+          ls::View<const N, 4>::contiguous(numbers->number.get() + first * s.kv_len(), {1, 1, count, s.kv_len()}));
+    };
+    PolicyOptions<ls::Tiled, Array> options;
+    options.mask = rows(0, s.q_len);
+    auto work = std::make_unique<PolicyWork<ls::Tiled, Array>>(s, options, numbers);
+    const Index last = s.q_len < 3 ? s.q_len : 3;
+    work->check_mask = rows(s.q_len - last, last);
     return work;
   });
 }
@@ -52,6 +112,10 @@ void add_masks(const Suite& suite) {
   for (const Shape& s : policy_shapes(suite, Speed::fast)) {
     add_none(suite, s);
     add_offset(suite, s);
+    add_window(suite, s);
+    add_prefix(suite, s);
+    add_array<ls::BooleanMask, bool>(suite, s, "BooleanMask", true, false);
+    add_array<ls::AdditiveMask<float>, float>(suite, s, "AdditiveMask", 0, -std::numeric_limits<float>::infinity());
     for (const char* pattern : {"left", "holes"}) add_padding(suite, s, pattern);
   }
 }

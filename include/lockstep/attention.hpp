@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <ostream>
 #include <span>
@@ -12,6 +11,9 @@
 #include <vector>
 
 #include "lockstep/attend.hpp"
+#include "lockstep/attention/pick_policy.hpp"
+#include "lockstep/attention/rollback.hpp"
+#include "lockstep/attention/scratch_pool.hpp"
 #include "lockstep/defaults.hpp"
 #include "lockstep/sequences.hpp"
 
@@ -35,107 +37,6 @@ struct LayerWeights {
   View<const T, 2> query{}, key{}, value{}, output{};
   View<const T, 1> query_bias{}, key_bias{}, value_bias{}, output_bias{};
 };
-
-namespace detail {
-
-/// Scratch objects that come back after use, so that steady calls take nothing from the heap. As many live as calls
-/// have run at once.
-template <class Scratch>
-class ScratchPool {
- public:
-  std::unique_ptr<Scratch> borrow() {
-    const std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      ++made_;
-      free_.reserve(made_);  // so that giving back never allocates
-      return std::make_unique<Scratch>();
-    }
-    std::unique_ptr<Scratch> scratch = std::move(free_.back());
-    free_.pop_back();
-    return scratch;
-  }
-  void give_back(std::unique_ptr<Scratch> scratch) noexcept {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(scratch));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Scratch>> free_;
-  std::size_t made_ = 0;
-};
-
-template <class Scratch>
-class Borrowed {
- public:
-  explicit Borrowed(ScratchPool<Scratch>& pool) : pool_(pool), scratch_(pool.borrow()) {}
-  ~Borrowed() { pool_.give_back(std::move(scratch_)); }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  Scratch* operator->() noexcept { return scratch_.get(); }
-
- private:
-  ScratchPool<Scratch>& pool_;
-  std::unique_ptr<Scratch> scratch_;
-};
-
-/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing. A
-/// cache that forgets places cannot give them back: it is copied before a forward that brings more than it may take
-/// back.
-template <class K>
-class Rollback {
-  using Cache = CacheIn<K>;
-
- public:
-  Rollback(K& caches, Index* lengths) noexcept : caches_(caches), lengths_(lengths) {
-    for (Index b = 0; b < cache_count(caches_); ++b) lengths_[b] = cache_at(caches_, b)->length();
-  }
-  ~Rollback() {
-    if (completed_) return;
-    if constexpr (LimitsAppends<Cache>)
-      for (auto& [b, copy] : copies_) *cache_at(caches_, b) = std::move(copy);
-    for (Index b = 0; b < cache_count(caches_); ++b) cache_at(caches_, b)->truncate(lengths_[b]);
-  }
-  /// Sequence b is about to get `rows` tokens, in pieces: takes what memory that needs.
-  void prepare(Index b, Index rows) {
-    Cache& cache = *cache_at(caches_, b);
-    if constexpr (LimitsAppends<Cache>) {
-      if (rows > append_limit(cache)) copies_.emplace_back(b, cache);
-    } else if constexpr (requires { cache.reserve(rows); }) {
-      cache.reserve(rows);
-    }
-  }
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
-  void complete() noexcept { completed_ = true; }
-  Index length(Index b) const noexcept { return lengths_[b]; }
-
- private:
-  K& caches_;
-  Index* lengths_;
-  bool completed_ = false;
-  std::vector<std::pair<Index, Cache>> copies_;  // of caches with a limit
-};
-
-// Which of a constructor's values stands for a policy: the one of its very type, else one that converts to it.
-template <class P, class V>
-inline constexpr bool stands_for = std::same_as<P, std::remove_cvref_t<V>> || std::convertible_to<V, P>;
-
-template <class P>
-P pick_policy() {
-  return P{};
-}
-template <class P, class V, class... Vs>
-P pick_policy(V&& value, Vs&&... values) {
-  if constexpr (std::same_as<P, std::remove_cvref_t<V>>)
-    return std::forward<V>(value);
-  else if constexpr ((std::same_as<P, std::remove_cvref_t<Vs>> || ...) || !std::convertible_to<V, P>)
-    return pick_policy<P>(std::forward<Vs>(values)...);
-  else
-    return P(std::forward<V>(value));
-}
-
-}  // namespace detail
 
 /// A layer of causal grouped-query attention, y = W_o attention(rope(W_q x), rope(W_k x), W_v x).
 ///

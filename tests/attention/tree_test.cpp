@@ -63,6 +63,8 @@ class Tree : public ::testing::Test {
 using Cases = Cross<List<ls::Tiled, ls::Specification>, List<float, Eigen::bfloat16>>;
 TYPED_TEST_SUITE(Tree, Cases, CaseName);
 
+// PaddlePaddle/FastDeploy#3514, sgl-project/sglang-jax#1611: nodes saw their siblings where a whole tile of keys lay
+// under the diagonal.
 TYPED_TEST(Tree, NodesHaveTheBitsOfDecodingTheirPaths) {
   using Number = typename TestFixture::T;
   const Index hidden = this->shape.hidden;
