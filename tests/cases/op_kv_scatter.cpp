@@ -22,9 +22,10 @@ void run(const Case& test, Report& report) {
   const std::string& mode = test.text("mode");
   if (mode != "linear" && mode != "circular") throw BadCase("mode: given " + mode + ", allowed linear, circular");
   const Tensor &past = test.input("past_cache"), &update = test.input("update");
-  const auto [batch, heads, length, dim] = with_heads(past.shape, "past_cache");
-  const auto [update_batch, update_heads, tokens, update_dim] = with_heads(update.shape, "update");
-  if (update_batch != batch || update_heads != heads || update_dim != dim)
+  const std::array<Index, 4> shape = with_heads(past.shape, "past_cache"),
+                             rows_given = with_heads(update.shape, "update");
+  const Index batch = shape[0], heads = shape[1], length = shape[2], dim = shape[3], tokens = rows_given[2];
+  if (rows_given != std::array<Index, 4>{batch, heads, tokens, dim})
     throw BadCase("update: given " + to_text(update.shape) + " for a cache of " + to_text(past.shape));
   // Without indices every sequence is written from its start.
   const std::vector<double> indices =
@@ -35,7 +36,7 @@ void run(const Case& test, Report& report) {
   std::vector<T> keys(held.size()), values(held.size());
   for (Index b = 0; b < batch; ++b) {
     const Index first = static_cast<Index>(indices[at(b)]);
-    const auto of_sequence = [&, heads = heads, length = length, dim = dim](auto* memory) {
+    const auto of_sequence = [&](auto* memory) {
       return View<std::remove_reference_t<decltype(*memory)>, 3>::contiguous(memory + b * heads * length * dim,
                                                                              {heads, length, dim});
     };
