@@ -7,10 +7,10 @@ template <class C, class S, int R, int P>
 [[gnu::noinline]] void project_chunk(const C* x, Index x_stride, Index steps, const S* weights, Index panel_stride,
                                      bool first, C* y, Ahead& ahead) noexcept {
   // Several panels of one row: as many streams from memory at once; one panel: as many lines as the register tile has.
-  constexpr int all = static_cast<int>(Simd<C>::lines), group = R > Simd<C>::rows ? all / 2 : all, lines = group * P;
+  constexpr int group = static_cast<int>(Simd<C>::lines), lines = group * P;
   constexpr Index panel = PackedWeights<S>::panel, pair = PackedWeights<S>::pair;
   // Full tiles take long enough for two lines a step; few rows wait for memory.
-  constexpr int ahead_lines = P > 1 ? 0 : R >= Simd<C>::rows ? 2 : 4;
+  constexpr int ahead_lines = P > 1 ? 0 : R == Simd<C>::rows ? 2 : 4;
   using V = Simd<C>;
   for (Index line = 0; line < panel / lanes; line += group) {
     RegisterTile<C, R, lines> chain;
@@ -41,20 +41,11 @@ struct PanelProducts {
 template <class C, class S>
 void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y,
                                Ahead ahead) noexcept {
-  for (Index r = 0; r < rows;) {
-    // Eight rows at the end in one tile of half the lines: six and two would bring the chunk from the second-level
-    // cache twice, the second time for too little work.
-    if constexpr (Simd<C>::decode_rows >= 8 && Simd<C>::rows < 8)
-      if (rows - r == 8) {
-        project_chunk<C, S, 8, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel,
-                                  ahead);
-        return;
-      }
+  for (Index r = 0; r < rows;)
     r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
       project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel,
                                 ahead);
     });
-  }
 }
 template <class C, class S>
 void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index panel_stride, bool first,
