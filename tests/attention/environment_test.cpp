@@ -38,7 +38,7 @@ class Environment : public ::testing::Test {
   using LayerOf =
       ls::Attention<T, ls::Dynamic, ls::Dynamic, ls::Rope<ls::HalfSplit>, typename Case::Kernel, Policies...>;
 
-  /// Queries so long that some weights are denormal, values so small that their products are.
+  /// Queries so long that weights reach down to zero, values so small that their products are denormal.
   static Weights<T> weights() {
     Weights<T> w(shape);
     for (T& q : w.query) q = number<T>(60 * static_cast<double>(q));

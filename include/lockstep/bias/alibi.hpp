@@ -26,9 +26,7 @@ inline double alibi_slope(Index head, Index heads) noexcept {
 /// the past, rising towards the future (which causal masks hide). No rotary positions are needed. `Alibi<>` takes the
 /// layer's compute type; a layer gives a default-constructed one the slopes of its head count. Copies share the slopes.
 ///
-/// Cost at 2048 tokens, head_dim 128, 8 heads on Emerald Rapids: 1 % where no weight falls out of the normal range, 30
-/// % by the usual slopes. There, at each row's horizon, weights of 1e-38 times values begin a chain that is denormal
-/// for some keys, which this CPU takes an assist for; other processors have none. Flushing them would be other bits.
+/// Cost at 2048 tokens, head_dim 128, 8 heads on Emerald Rapids: 2 %.
 template <class C = void>
 class Alibi {
  public:

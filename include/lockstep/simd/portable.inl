@@ -61,7 +61,7 @@ struct Simd {
   static Reg round(Reg x) noexcept {
     return each([&](Index i) { return static_cast<C>(__builtin_rint(static_cast<double>(x.lane[i]))); });
   }
-  /// n < least exponent ? +0 : p 2^n with one rounding, for integers n <= 0; NaN stays NaN.
+  /// n < least exponent ? +0 : p 2^n, exact, for integers n <= 0; NaN stays NaN.
   static Reg scale_by_power(Reg p, Reg n) noexcept {
     using K = ExpConstants<C>;
     return each([&](Index i) {
