@@ -1,35 +1,17 @@
 // The machine's limits: multiply-adds in registers, reading memory, and OpenBLAS where it is found.
 #pragma once
 
-#include <utility>
-
 #include "gauge.hpp"
 #include "lockstep/simd/sets.hpp"
 #include "machine.hpp"
 #include "openblas.hpp"
 
+namespace lockstep {
+#define LOCKSTEP_EACH_SET "limits.inl"
+#include "lockstep/simd/each_set.inl"
+}  // namespace lockstep
+
 namespace bench {
-
-namespace portable {
-#include "limits.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "limits.inl"
-}
-#include "lockstep/simd/region_end.inl"
-
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "limits.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "limits.inl"
-}
-#endif
 
 /// Keeps the compiler from dropping work whose result nobody reads.
 inline void keep(float value) noexcept { asm volatile("" : : "g"(value) : "memory"); }
@@ -39,28 +21,14 @@ inline float opaque(float value) noexcept {
   return value;
 }
 
-/// FLOP/s of multiply-adds that never leave the registers of an instruction set. Each set has as many chains as its
-/// registers hold beside the two factors: more than latency times issue width on any of its CPUs.
+/// FLOP/s of multiply-adds that never leave the registers of an instruction set.
 inline Gauge fma_limit(ls::InstructionSet set) {
-  constexpr Index steps = 1 << 14;
-  // factor 1/2, term 1/2: sums approach 1, so that no number is ever subnormal.
-  const auto gauge = [](auto loop, Index width, Index chains) {
-    return Gauge([loop] { keep(loop(steps, opaque(0.5F), opaque(0.5F))); },
-                 static_cast<double>(2 * steps * width * chains));
-  };
-  switch (set) {
-#if defined(__x86_64__)
-    case ls::InstructionSet::avx512:
-      return gauge(&avx512::fma_loop<ls::avx512::Simd<float>, 24>, 16, 24);
-    case ls::InstructionSet::avx2:
-      return gauge(&avx2::fma_loop<ls::avx2::Simd<float>, 12>, 8, 12);
-#elif defined(__aarch64__)
-    case ls::InstructionSet::neon:
-      return gauge(&neon::fma_loop<ls::neon::Simd<float>, 24>, 4, 24);
-#endif
-    default:
-      return gauge(&portable::fma_loop<ls::portable::Simd<float>, 8>, ls::portable::Simd<float>::width, 8);
-  }
+  return ls::with_set(set, [](auto tag) {
+    constexpr Index steps = 1 << 14;
+    // factor 1/2, term 1/2: sums approach 1, so that no number is ever subnormal.
+    return Gauge([tag] { keep(fma_loop(tag, steps, opaque(0.5F), opaque(0.5F))); },
+                 static_cast<double>(fma_flops(tag, steps)));
+  });
 }
 
 /// A buffer far beyond the last-level cache, in memory like that of caches and weights, that is read round and round.
@@ -88,19 +56,8 @@ class StreamBuffer {
  private:
   template <int Streams>
   static float read(const float* from, Index part, Index lines) noexcept {
-    switch (ls::best_instruction_set()) {
-#if defined(__x86_64__)
-      case ls::InstructionSet::avx512:
-        return avx512::read_streams<ls::avx512::Simd<float>, Streams>(from, part, lines);
-      case ls::InstructionSet::avx2:
-        return avx2::read_streams<ls::avx2::Simd<float>, Streams>(from, part, lines);
-#elif defined(__aarch64__)
-      case ls::InstructionSet::neon:
-        return neon::read_streams<ls::neon::Simd<float>, Streams>(from, part, lines);
-#endif
-      default:
-        return portable::read_streams<ls::portable::Simd<float>, Streams>(from, part, lines);
-    }
+    return ls::with_set(ls::best_instruction_set(),
+                        [&](auto tag) { return read_streams<Streams>(tag, from, part, lines); });
   }
   ls::AlignedVector<float> data_;
 };

@@ -1,40 +1,40 @@
 // Loops at the machine's limits. Included once for each instruction set; see limits.hpp.
 
-template <class V, int... Chain>
-[[gnu::always_inline]] inline void fma_step(typename V::Reg* sum, typename V::Reg factor, typename V::Reg term,
-                                            std::integer_sequence<int, Chain...>) noexcept {
-  ((sum[Chain] = V::fma(sum[Chain], factor, term)), ...);
-}
+/// As many chains as the registers hold beside the two factors: more than latency times issue width on any CPU of the
+/// set.
+inline constexpr int fma_chains = Simd<float>::rows > 1
+                                      ? static_cast<int>(Simd<float>::rows* Simd<float>::lines* lanes /
+                                                         Simd<float>::width)
+                                      : 8;
 
-/// `steps` multiply-adds in each of `Chains` registers: 2 * Chains * width FLOP a step.
-template <class V, int Chains>
-[[gnu::noinline]] float fma_loop(Index steps, float factor, float term) noexcept {
-  typename V::Reg sum[Chains];
-  for (int c = 0; c < Chains; ++c) sum[c] = V::broadcast(static_cast<float>(c));
+/// `steps` multiply-adds in each chain, fma_flops() in all.
+[[gnu::noinline]] inline float fma_loop(Set, Index steps, float factor, float term) noexcept {
+  using V = Simd<float>;
+  typename V::Reg sum[fma_chains];
+  for (int c = 0; c < fma_chains; ++c) sum[c] = V::broadcast(static_cast<float>(c));
   const typename V::Reg a = V::broadcast(factor), b = V::broadcast(term);
-  for (Index i = 0; i < steps; ++i) fma_step<V>(sum, a, b, std::make_integer_sequence<int, Chains>{});
+  for (Index i = 0; i < steps; ++i)
+    unroll<fma_chains>([&](auto c) __attribute__((always_inline)) { sum[c] = V::fma(sum[c], a, b); });
   float lane[V::width], total = 0;
-  for (int c = 0; c < Chains; ++c) {
+  for (int c = 0; c < fma_chains; ++c) {
     V::store(lane, sum[c]);
     total += lane[0];
   }
   return total;
 }
-
-template <class V, int... Stream>
-[[gnu::always_inline]] inline void read_lines(typename V::Reg* sum, const float* from, Index part,
-                                              std::integer_sequence<int, Stream...>) noexcept {
-  for (Index v = 0; v < ls::lanes; v += V::width)
-    ((sum[Stream] = V::add(sum[Stream], V::load(from + Stream * part + v))), ...);
-}
+constexpr Index fma_flops(Set, Index steps) noexcept { return 2 * steps * fma_chains * Simd<float>::width; }
 
 /// Reads `lines` lines of 64 bytes from `from`, and from each `part` numbers further, `Streams` in step.
-template <class V, int Streams>
-[[gnu::noinline]] float read_streams(const float* from, Index part, Index lines) noexcept {
+template <int Streams>
+[[gnu::noinline]] float read_streams(Set, const float* from, Index part, Index lines) noexcept {
+  using V = Simd<float>;
   typename V::Reg sum[Streams];
   for (int s = 0; s < Streams; ++s) sum[s] = V::zero();
   for (Index i = 0; i < lines; ++i)
-    read_lines<V>(sum, from + i * ls::lanes, part, std::make_integer_sequence<int, Streams>{});
+    for (Index v = 0; v < lanes; v += V::width)
+      unroll<Streams>([&](auto s) __attribute__((always_inline)) {
+        sum[s] = V::add(sum[s], V::load(from + i * lanes + s * part + v));
+      });
   float lane[V::width], total = 0;
   for (int s = 0; s < Streams; ++s) {
     V::store(lane, sum[s]);

@@ -43,5 +43,6 @@ check(concrete_policy attend.hpp "#include <lockstep/mask/causal.hpp>" "'attend'
 check(nowhere stray.hpp "" "stray.hpp: in no layer")
 check(missing views.hpp "#include <lockstep/numeric/gone.hpp>" "which does not exist")
 check(body kernel/body.inl "#include <lockstep/attend.hpp>" "'kernel' must not include 'attend'")
+check(each_set kernel/sets.hpp "#define LOCKSTEP_EACH_SET \"lockstep/attend.hpp\"" "'kernel' must not include 'attend'")
 check(tensor views.hpp "#include <unsupported/Eigen/CXX11/Tensor>" "only those who use tensors")
 message(STATUS "the include check refuses what it should")

@@ -15,43 +15,14 @@ struct BiasFunctions {
   void (*add_number)(C* s, C bias, Index n) noexcept;
 };
 
-namespace portable {
-#include "lockstep/bias/add.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/bias/add.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/bias/add.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/bias/add.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/bias/add.inl"
+#include "lockstep/simd/each_set.inl"
 
 namespace detail {
 
 template <class C>
 BiasFunctions<C> bias_functions() noexcept {
-  switch (instruction_set()) {
-#if defined(__x86_64__)
-    case InstructionSet::avx512:
-      return avx512::bias_functions<C>();
-    case InstructionSet::avx2:
-      return avx2::bias_functions<C>();
-#elif defined(__aarch64__)
-    case InstructionSet::neon:
-      return neon::bias_functions<C>();
-#endif
-    default:
-      return portable::bias_functions<C>();
-  }
+  return with_set(instruction_set(), [](auto set) { return bias_functions<C>(set); });
 }
 
 }  // namespace detail

@@ -38,6 +38,6 @@ template <class C>
 }
 
 template <class C>
-constexpr BiasFunctions<C> bias_functions() noexcept {
+constexpr BiasFunctions<C> bias_functions(Set) noexcept {
   return {&add_slope<C>, &add_numbers<C>, &add_number<C>};
 }

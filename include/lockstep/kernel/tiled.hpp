@@ -76,25 +76,8 @@ struct TiledFunctions {
                     const C* sums) noexcept;
 };
 
-namespace portable {
-#include "lockstep/kernel/tiled.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/kernel/tiled.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/kernel/tiled.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/kernel/tiled.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/kernel/tiled.inl"
+#include "lockstep/simd/each_set.inl"
 
 /// Specification's bits at the machine's speed. A task is a kv head's block of 96 rows, so all heads of a group share
 /// each load of keys and values; register tiles of rows by lines run the logits and the weighted sums of a block while
@@ -301,19 +284,7 @@ struct Tiled {
 
   template <class C, class Cache, class Rules>
   static TiledFunctions<C, Cache, Rules> functions() noexcept {
-    switch (instruction_set()) {
-#if defined(__x86_64__)
-      case InstructionSet::avx512:
-        return avx512::tiled_functions<C, Cache, Rules>();
-      case InstructionSet::avx2:
-        return avx2::tiled_functions<C, Cache, Rules>();
-#elif defined(__aarch64__)
-      case InstructionSet::neon:
-        return neon::tiled_functions<C, Cache, Rules>();
-#endif
-      default:
-        return portable::tiled_functions<C, Cache, Rules>();
-    }
+    return with_set(instruction_set(), [](auto set) { return tiled_functions<C, Cache, Rules>(set); });
   }
 };
 

@@ -587,6 +587,6 @@ template <class C, class Cache, class Rules>
 }
 
 template <class C, class Cache, class Rules>
-constexpr TiledFunctions<C, Cache, Rules> tiled_functions() noexcept {
+constexpr TiledFunctions<C, Cache, Rules> tiled_functions(Set) noexcept {
   return {&attend_rows<C, Cache, Rules>, &attend_split<C, Cache, Rules>, &fold_rows<C, Cache, Rules>};
 }

@@ -9,25 +9,8 @@
 
 namespace lockstep {
 
-namespace portable {
-#include "lockstep/logit/soft_cap.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/logit/soft_cap.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/logit/soft_cap.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/logit/soft_cap.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/logit/soft_cap.inl"
+#include "lockstep/simd/each_set.inl"
 
 /// logit = cap tanh(scale (q . k) / cap), before bias and mask, so that a hidden key stays hidden (Gemma 2, arXiv
 /// 2408.00118, cap 50 on attention logits; Gemini and Grok alike). Error: that of tanh, TanhConstants::max_error_ulp,
@@ -50,19 +33,7 @@ struct SoftCap {
   template <class C>
   void apply(C* s, QueryRow, KeyRange keys) const noexcept {
     const C c = static_cast<C>(cap);
-    switch (instruction_set()) {
-#if defined(__x86_64__)
-      case InstructionSet::avx512:
-        return avx512::soft_cap<C>(s, keys.size(), c);
-      case InstructionSet::avx2:
-        return avx2::soft_cap<C>(s, keys.size(), c);
-#elif defined(__aarch64__)
-      case InstructionSet::neon:
-        return neon::soft_cap<C>(s, keys.size(), c);
-#endif
-      default:
-        return portable::soft_cap<C>(s, keys.size(), c);
-    }
+    with_set(instruction_set(), [&](auto set) { soft_cap(set, s, keys.size(), c); });
   }
 
   Status check() const noexcept {

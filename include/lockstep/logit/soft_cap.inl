@@ -22,7 +22,7 @@ template <class C>
 /// s = fl(cap tanh(fl(s / cap))) for n logits: rule 2. Bound by the two divisions; the first one as a product with the
 /// reciprocal, corrected to the rounded quotient, was no faster.
 template <class C>
-[[gnu::noinline]] void soft_cap(C* s, Index n, C cap) noexcept {
+[[gnu::noinline]] void soft_cap(Set, C* s, Index n, C cap) noexcept {
   const VectorScope scope;
   using V = Simd<C>;
   const auto c = V::broadcast(cap);

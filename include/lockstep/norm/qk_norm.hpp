@@ -10,44 +10,15 @@
 
 namespace lockstep {
 
-namespace portable {
-#include "lockstep/norm/rms.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/norm/rms.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/norm/rms.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/norm/rms.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/norm/rms.inl"
+#include "lockstep/simd/each_set.inl"
 
 /// x = x / sqrt(mean of squares + epsilon), times a weight for each number, in place (Zhang and Sennrich 2019, arXiv
 /// 1910.07467). The sum of squares has 16 lanes, lane d mod 16, folded (i, i + 8), (i, i + 4), (i, i + 2), (i, i + 1);
 /// every other step is rounded once. Error: below 8 units in the last place for rows of up to 256 numbers.
 template <class C>
 void rms_norm(C* x, const C* weight, Index n, C epsilon) noexcept {
-  switch (instruction_set()) {
-#if defined(__x86_64__)
-    case InstructionSet::avx512:
-      return avx512::rms_norm<C>(x, weight, n, epsilon);
-    case InstructionSet::avx2:
-      return avx2::rms_norm<C>(x, weight, n, epsilon);
-#elif defined(__aarch64__)
-    case InstructionSet::neon:
-      return neon::rms_norm<C>(x, weight, n, epsilon);
-#endif
-    default:
-      return portable::rms_norm<C>(x, weight, n, epsilon);
-  }
+  with_set(instruction_set(), [&](auto set) { rms_norm(set, x, weight, n, epsilon); });
 }
 
 /// The norm comes before the rotation, as in Qwen 3 and Gemma 3.

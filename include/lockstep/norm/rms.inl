@@ -24,7 +24,7 @@ template <class C>
 
 /// x = fl(fl(x r) weight), r = 1 / sqrt(fl(fl(sum of squares / n) + epsilon)), each step rounded once.
 template <class C>
-[[gnu::noinline]] void rms_norm(C* x, const C* weight, Index n, C epsilon) noexcept {
+[[gnu::noinline]] void rms_norm(Set, C* x, const C* weight, Index n, C epsilon) noexcept {
   const VectorScope scope;
   using V = Simd<C>;
   const C mean = quotient(sum_of_squares(x, n), static_cast<C>(n));

@@ -24,25 +24,8 @@ struct Interleaved {
   static constexpr Index second(Index pair, Index) noexcept { return 2 * pair + 1; }
 };
 
-namespace portable {
-#include "lockstep/position/rotate.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/position/rotate.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/position/rotate.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/position/rotate.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/position/rotate.inl"
+#include "lockstep/simd/each_set.inl"
 
 namespace detail {
 
@@ -50,19 +33,7 @@ namespace detail {
 template <class Style, class C>
 void rotate_pairs(C* row, Index first, Index pairs, Index pair_dim, const C* cos, const C* sin) noexcept {
   row += Style::first(first, pair_dim);
-  switch (instruction_set()) {
-#if defined(__x86_64__)
-    case InstructionSet::avx512:
-      return avx512::rotate_row<Style>(row, cos, sin, pairs, pair_dim);
-    case InstructionSet::avx2:
-      return avx2::rotate_row<Style>(row, cos, sin, pairs, pair_dim);
-#elif defined(__aarch64__)
-    case InstructionSet::neon:
-      return neon::rotate_row<Style>(row, cos, sin, pairs, pair_dim);
-#endif
-    default:
-      return portable::rotate_row<Style>(row, cos, sin, pairs, pair_dim);
-  }
+  with_set(instruction_set(), [&](auto set) { rotate_row<Style>(set, row, cos, sin, pairs, pair_dim); });
 }
 
 /// How many leading numbers of a row a table's rotation changes, or leaves between two that it changes.

@@ -2,7 +2,7 @@
 
 /// Pairs (a, b) of one row: a' = fma(a, cos, -fl(b sin)), b' = fma(a, sin, fl(b cos)): rule 1.
 template <class Style, class C>
-[[gnu::noinline]] void rotate_row(C* row, const C* cos, const C* sin, Index pairs, Index pair_dim) noexcept {
+[[gnu::noinline]] void rotate_row(Set, C* row, const C* cos, const C* sin, Index pairs, Index pair_dim) noexcept {
   const VectorScope scope;
   using V = Simd<C>;
   Index i = 0;

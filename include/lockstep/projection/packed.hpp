@@ -74,25 +74,8 @@ class PackedWeights {
   AlignedVector<Compute> bias_;
 };
 
-namespace portable {
-#include "lockstep/projection/project.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_avx2_begin.inl"
-namespace avx2 {
-#include "lockstep/projection/project.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#include "lockstep/simd/region_avx512_begin.inl"
-namespace avx512 {
-#include "lockstep/projection/project.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#elif defined(__aarch64__)
-namespace neon {
-#include "lockstep/projection/project.inl"
-}
-#endif
+#define LOCKSTEP_EACH_SET "lockstep/projection/project.inl"
+#include "lockstep/simd/each_set.inl"
 
 /// Numbers of scratch that project() needs for these rows: x in compute type, where it is stored otherwise or its
 /// columns are not adjacent.
@@ -141,25 +124,14 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
       else
         for (Index n = 0; n < width; ++n) to[n * y.stride[1]] = narrow<Out>(row[n]);
     };
-    const auto run = [&](auto row, auto many) noexcept {
-      if (single)
-        p < quarter ? row(from, weights, p, quarter, numbers, write)
-                    : row(from, weights, panels - 4, 1, numbers, write);
+    with_set(instruction_set(), [&](auto set) {
+      if (!single)
+        project_rows(set, from, plain.stride[0], count, weights, p, numbers, write);
+      else if (p < quarter)
+        project_row(set, from, weights, p, quarter, numbers, write);
       else
-        many(from, plain.stride[0], count, weights, p, numbers, write);
-    };
-    switch (instruction_set()) {
-#if defined(__x86_64__)
-      case InstructionSet::avx512:
-        return run(avx512::project_row<C, S, decltype(write)>, avx512::project_rows<C, S, decltype(write)>);
-      case InstructionSet::avx2:
-        return run(avx2::project_row<C, S, decltype(write)>, avx2::project_rows<C, S, decltype(write)>);
-#elif defined(__aarch64__)
-      case InstructionSet::neon: return run(neon::project_row<C, S, decltype(write)>, neon::project_rows<C, S, decltype(write)>);
-#endif
-      default:
-        return run(portable::project_row<C, S, decltype(write)>, portable::project_rows<C, S, decltype(write)>);
-    }
+        project_row(set, from, weights, panels - 4, 1, numbers, write);
+    });
   });
 }
 

@@ -64,7 +64,7 @@ inline void add_bias(const C* bias, C* y) noexcept {
 /// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p. A chunk of the panel
 /// serves all rows while the next one is requested from memory. y: scratch [rows, 64].
 template <class C, class S, class Write>
-inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y,
+inline void project_rows(Set, const C* x, Index x_stride, Index rows, const PackedWeights<S>& weights, Index p, C* y,
                          const Write& write) noexcept {
   const VectorScope scope;
   constexpr Index panel = PackedWeights<S>::panel,
@@ -87,7 +87,7 @@ inline void project_rows(const C* x, Index x_stride, Index rows, const PackedWei
 
 /// One row and the panels p, p + apart, p + 2 apart, p + 3 apart. y: scratch [4, 64].
 template <class C, class S, class Write>
-inline void project_row(const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y,
+inline void project_row(Set, const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y,
                         const Write& write) noexcept {
   const VectorScope scope;
   constexpr Index panel = PackedWeights<S>::panel;

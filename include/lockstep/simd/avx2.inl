@@ -4,6 +4,8 @@ struct VectorScope {
   [[gnu::always_inline]] ~VectorScope() { _mm256_zeroupper(); }
 };
 
+struct Set {};
+
 template <class C>
 struct Simd;
 

@@ -4,6 +4,8 @@ struct VectorScope {
   ~VectorScope() {}
 };
 
+struct Set {};
+
 template <class C>
 struct Simd;
 

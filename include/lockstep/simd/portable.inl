@@ -8,6 +8,9 @@ struct VectorScope {
   ~VectorScope() {}
 };
 
+/// A tag by which the functions of this set are found; see with_set().
+struct Set {};
+
 template <class C>
 struct Simd {
   static constexpr Index width = lanes;        // a whole line, in loops that a compiler may vectorise

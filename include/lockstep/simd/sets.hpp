@@ -45,4 +45,23 @@ namespace neon {
 }  // namespace neon
 #endif
 
+/// f(tag of `set`), a set that this CPU has. A function of the set's namespace is called by its bare name with the tag
+/// as its first argument, which finds it.
+template <class F>
+[[gnu::always_inline]] inline decltype(auto) with_set(InstructionSet set, F&& f) {
+  switch (set) {
+#if defined(__x86_64__)
+    case InstructionSet::avx512:
+      return f(avx512::Set{});
+    case InstructionSet::avx2:
+      return f(avx2::Set{});
+#elif defined(__aarch64__)
+    case InstructionSet::neon:
+      return f(neon::Set{});
+#endif
+    default:
+      return f(portable::Set{});
+  }
+}
+
 }  // namespace lockstep
