@@ -36,6 +36,6 @@ tells(${SOURCE}/README.md "find_package[(]lockstep ([0-9.]+) " ${minor})
 tells(${SOURCE}/README.md "GIT_TAG v([0-9.]+)" ${VERSION})
 # Conan's recipe reads the header; a number of its own would be a second place.
 file(READ ${SOURCE}/cmake/conan/conanfile.py recipe)
-if(recipe MATCHES "version = \"")
+if(recipe MATCHES "version = \"[0-9]")
   message(FATAL_ERROR "cmake/conan/conanfile.py: has a version of its own")
 endif()
