@@ -57,4 +57,6 @@ class LockstepConan(ConanFile):
         self.cpp_info.libdirs = []
         self.cpp_info.set_property("cmake_file_name", "lockstep")
         self.cpp_info.set_property("cmake_target_name", "lockstep::lockstep")
+        # Before 1.0 a new minor version may change the interface.
+        self.cpp_info.set_property("cmake_config_version_compat", "SameMinorVersion")
         self.cpp_info.set_property("pkg_config_name", "lockstep")
