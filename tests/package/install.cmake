@@ -1,6 +1,9 @@
-# What `cmake --install` put under PREFIX is the library, whole, and every file that tells its version tells the same one.
-# Run with -D PREFIX= -D SOURCE= -D VERSION= -P.
+# Installs the library: it is whole, and every file that tells its version tells the same one.
+# Run with -D BUILD= -D PREFIX= -D SOURCE= -D VERSION= -P.
 cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE ${PREFIX})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
 file(GLOB_RECURSE written RELATIVE ${SOURCE}/include ${SOURCE}/include/*)
 file(GLOB_RECURSE installed RELATIVE ${PREFIX}/include ${PREFIX}/include/*)
