@@ -1,4 +1,4 @@
-# Install rules: headers, and a package that find_package(lockstep) finds on any architecture.
+# Install rules: headers, a package that find_package(lockstep) finds on any architecture, and one for pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,4 +23,11 @@ install(
     ${PROJECT_BINARY_DIR}/lockstepConfigVersion.cmake
   DESTINATION ${package_dir}
 )
+
+# The prefix is told from the file's own place, so that an installed tree may be moved.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_DATADIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix "${to_prefix}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/lockstep.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/lockstep.pc DESTINATION ${CMAKE_INSTALL_DATADIR}/pkgconfig)
+
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/lockstep)

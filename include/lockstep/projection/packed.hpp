@@ -112,7 +112,7 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
   const detail::Effort effort{rows * weights.in() * weights.out(),
                               weights.in() * weights.out() * static_cast<Index>(sizeof(S))};
   detail::for_each_task(executor, across * ceil_div(rows, task_rows), effort, [&](Index, Index task) noexcept {
-    alignas(64) C numbers[task_rows * panel];
+    alignas(64) C numbers[static_cast<std::size_t>(task_rows * panel)];
     const Index p = task % across, first = task / across * task_rows;
     const Index count = rows - first < task_rows ? rows - first : task_rows;
     const C* from = plain.data + first * plain.stride[0];

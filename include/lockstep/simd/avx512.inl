@@ -1,5 +1,9 @@
 // Vector operations in AVX-512. See simd/portable.inl for what each means.
 
+// Without optimization g++ has some intrinsics as macros, whose conversions of a mask count as ours.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 struct VectorScope {
   // It leaves zmm16 to zmm31 alone, which are out of the reach of SSE instructions.
   [[gnu::always_inline]] ~VectorScope() { _mm256_zeroupper(); }
@@ -146,3 +150,5 @@ struct Simd<double> {
     return rounded(_mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two))));
   }
 };
+
+#pragma GCC diagnostic pop

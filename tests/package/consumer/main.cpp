@@ -1,4 +1,6 @@
-#include <lockstep/lockstep.hpp>
+// Little to compile: what is asked is whether the library is found, and Eigen through it.
+#include <lockstep/mask/causal.hpp>
+#include <lockstep/version.hpp>
 
 #include <cstdio>
 
