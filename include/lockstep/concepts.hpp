@@ -24,13 +24,14 @@ struct QueryRow {
 
 /// The half-open range of key places [first, last).
 struct KeyRange {
-  Index first = 0;
-  Index last = 0;
-  constexpr bool empty() const noexcept { return first >= last; }
-  constexpr Index size() const noexcept { return last - first; }
+  Index first = 0;                                                 ///< the lowest place
+  Index last = 0;                                                  ///< the place after the highest
+  constexpr bool empty() const noexcept { return first >= last; }  ///< no place
+  constexpr Index size() const noexcept { return last - first; }   ///< places, where not empty
   friend constexpr bool operator==(KeyRange, KeyRange) noexcept = default;
 };
 
+/// The places that lie in both; empty() where there are none.
 constexpr KeyRange intersection(KeyRange a, KeyRange b) noexcept {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }
@@ -182,14 +183,14 @@ struct CacheShape {
 /// One block of 256 places of one kv head, in the layout of cache/layout.hpp.
 template <class S>
 struct CacheBlock {
-  const S* keys = nullptr;
-  const S* values = nullptr;
+  const S* keys = nullptr;    ///< BlockLayout<S>::key_block() elements
+  const S* values = nullptr;  ///< BlockLayout<S>::value_block() elements
 };
 /// The same in codes: a key is code x scale of its place, and so is a value (numeric/int8.hpp).
 template <>
 struct CacheBlock<std::int8_t> {
-  const std::int8_t* keys = nullptr;
-  const std::int8_t* values = nullptr;
+  const std::int8_t* keys = nullptr;    ///< codes
+  const std::int8_t* values = nullptr;  ///< codes
   const float* key_scales = nullptr;    ///< [256]
   const float* value_scales = nullptr;  ///< [256]
 };
