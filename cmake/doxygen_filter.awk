@@ -97,6 +97,13 @@ FILENAME ~ /[.]md$/ {
   print
   next
 }
+# Nobody names the base of the caches, but what it offers is theirs; what it keeps for them is not shown.
+{ gsub(/detail::BlockCache/, "BlockCache") }
+FILENAME ~ /block_cache[.]hpp$/ {
+  sub(/^namespace lockstep::detail/, "namespace lockstep")
+  if (/^struct Restore;/) $0 = ""
+  sub(/^ protected:/, " private:")
+}
 # A comment must stand before the whole declaration, so lines that begin one wait.
 /^  template/ || (held != "" && /^ *(template|requires)/) {
   held = held $0 "\n"

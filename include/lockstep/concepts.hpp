@@ -85,10 +85,10 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                };
 
 /// A mask that also adds to the logits, after their transform and before hidden keys are left out: fl(s + b).
-/// - `add(s, q, key)`: the logit with the addend, for any key that is present: what it gives for one outside of
-/// range(q)
-///   is not looked at. `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within
-///   range(q). Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
+/// - `add(s, q, key)`: the logit with the addend, for any key that is present; outside of range(q) it is not looked at.
+/// - `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within range(q).
+///
+/// Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
 template <class M, class C>
 concept AddingMask = Mask<M> && requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
   { m.add(s, q, n) } noexcept -> std::same_as<C>;
@@ -103,10 +103,10 @@ inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
 
 /// Rotates query and key head rows by their absolute position, in place.
 /// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated
-/// magnitude (1 for plain RoPE);
-///   norms scale by it; the product of a rotated query and key depends on their distance alone.
-/// - `rotary_dim()`: how many leading numbers of a row it changes; `positions()`: positions 0 .. positions() - 1 are
-/// known.
+///   magnitude (1 for plain RoPE); norms scale by it; the product of a rotated query and key depends on their distance.
+/// - `rotary_dim()`: how many leading numbers of a row it changes.
+/// - `positions()`: positions 0 .. positions() - 1 are known.
+///
 /// Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for compute
 /// type C; `check_position(position) -> Status`, asked by the layer before it rotates, where a position may be refused
 /// that lies within positions(); `identity() -> std::uint64_t`, equal for policies that rotate alike (0: not at all);
