@@ -51,7 +51,7 @@ class Results:
     """What all files hold together."""
 
     def __init__(self, files):
-        self.context, self.limits = {}, {}
+        self.context, self.limits, self.unsteady = {}, {}, []
         runs = {}
         for file in files:
             content = json.loads(pathlib.Path(file).read_text())
@@ -65,6 +65,8 @@ class Results:
                 for line in content["lines"]:
                     if line["name"].startswith("limit_"):
                         self.limits[line["name"]] = line["ratio"] * 1e9
+                        if line["status"] != "ok":
+                            self.unsteady.append(f"{line['name']} is {line['status']}, its spread {100 * line['spread']:.1f} %")
         self.points = [Point(name, named) for name, named in runs.items()]
         self.best = self.context.get("instruction set", self.context.get("instruction_set", ""))
 
@@ -337,6 +339,8 @@ def main(arguments=None):
         print(f"{sys.executable} has no matplotlib: on Debian, apt-get install python3-matplotlib", file=sys.stderr)
         return 2
     results = Results(options.files)
+    for said in results.unsteady:
+        print(said)
     for point in sorted(results.points, key=lambda p: -p.variation):
         if point.variation > UNSTABLE:
             print(f"varies by {100 * point.variation:.1f} %: {point.family}<{point.variant}> {point.arguments}")

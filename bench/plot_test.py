@@ -32,7 +32,8 @@ def bench(benchmarks):
 
 def report(lines=(("limit_fma", 100, "GFLOP/s"), ("limit_stream", 10, "GB/s"))):
     return {"processor": "A CPU", "instruction_set": "avx512",
-            "lines": [{"name": name, "ratio": ratio, "unit": unit} for name, ratio, unit in lines]}
+            "lines": [{"name": name, "ratio": ratio, "unit": unit, "status": "unstable" if name == "limit_stream" else "ok",
+                       "spread": 0.2} for name, ratio, unit in lines]}
 
 
 def everything():
@@ -106,6 +107,8 @@ class PlotTest(unittest.TestCase):
                                                              times=(1.0, 1.5, 1.0))), report())
         self.assertEqual(code, 0, said)
         self.assertRegex(said, r"varies by 24\.7 %: Chunk")
+        self.assertIn("limit_stream is unstable, its spread 20.0 %", said)
+        self.assertNotIn("limit_fma", said)
 
     def test_says_what_is_missing(self):
         code, said = self.run_plot(bench(everything()))
