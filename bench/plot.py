@@ -54,7 +54,10 @@ class Results:
         self.context, self.limits, self.unsteady = {}, {}, []
         runs = {}
         for file in files:
-            content = json.loads(pathlib.Path(file).read_text())
+            try:
+                content = json.loads(pathlib.Path(file).read_text())
+            except ValueError as error:
+                raise ValueError(f"{file} is no JSON, or not all of it: {error}") from None
             if "benchmarks" in content:
                 self.context.update(content["context"])
                 for run in content["benchmarks"]:
@@ -338,7 +341,11 @@ def main(arguments=None):
     except ImportError:
         print(f"{sys.executable} has no matplotlib: on Debian, apt-get install python3-matplotlib", file=sys.stderr)
         return 2
-    results = Results(options.files)
+    try:
+        results = Results(options.files)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"no results to draw: {error}", file=sys.stderr)
+        return 2
     for said in results.unsteady:
         print(said)
     for point in sorted(results.points, key=lambda p: -p.variation):

@@ -116,6 +116,17 @@ class PlotTest(unittest.TestCase):
         self.assertIn("prefill: not drawn, no limit_fma: give the JSON of lockstep_report", said)
         self.assertIn("2 of 5 pictures", said)
 
+    def test_says_which_file_cannot_be_read(self):
+        for content, words in (('{"benchmarks": [', "0.json is no JSON, or not all of it"), (None, "0.json")):
+            file = self.folder / "0.json"
+            file.unlink(missing_ok=True)
+            if content is not None:
+                file.write_text(content)
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said):
+                self.assertEqual(plot.main([str(file), "--svg", str(self.folder), "--png", str(self.folder)]), 2)
+            self.assertIn(words, said.getvalue())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -68,7 +68,7 @@ std::vector<Index> lengths_for(Sizes sizes, Speed speed, std::vector<Index> usua
 }  // namespace
 
 std::vector<Shape> Suite::prefill(Speed speed) const {
-  return over(sizes_, lengths_for(sizes_, speed, {128, 512, 2048}, {32, 64, 128, 256, 512, 1024, 2048, 4096}),
+  return over(sizes_, lengths_for(sizes_, speed, {128, 512, 2048}, {32, 64, 128, 256, 512, 1024, 2048}),
               speed == Speed::fast ? 512 : 0, [](const Heads& h, Index n) { return shape_of(h, n, 0); });
 }
 std::vector<Shape> Suite::chunk(Speed speed) const {
