@@ -9,6 +9,7 @@ and its picture left out. Needs Python 3.9 and matplotlib (Debian: python3-matpl
 
 import argparse
 import json
+import math
 import pathlib
 import re
 import statistics
@@ -280,7 +281,12 @@ def policies(results, axes):
     axes.axvline(1, color=COLOURS["ceiling"], linewidth=1)
     axes.set_yticks(range(len(order)), order)
     axes.grid(axis="y", visible=False)
-    axes.set_xlim(0, None)
+    times = [p.counters["time_over_none"] for p in found]
+    ticks = [2.0 ** n for n in range(math.floor(math.log2(min(0.99, *times))), math.ceil(math.log2(max(1.01, *times))) + 1)]
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlim(ticks[0], ticks[-1])
     axes.set_xlabel("time, as a multiple of the time without the policy (causal, no logits of their own)")
     legend(axes)
 
