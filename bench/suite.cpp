@@ -31,6 +31,7 @@ Shape shape_of(const Heads& h, Index q_len, Index past, Index batch = 1) {
 std::vector<Heads> heads_at(Sizes sizes, bool main_length) {
   if (sizes == Sizes::tiny) return {{4, 2, 64}, {7, 1, 80}};
   std::vector<Heads> heads{usual_heads};
+  if (sizes == Sizes::plots) return heads;
   if (sizes == Sizes::usual) {
     if (!main_length) return heads;
     for (const Heads& h : other_heads) heads.push_back(h);
@@ -57,17 +58,18 @@ std::vector<Shape> over(Sizes sizes, const std::vector<Index>& lengths, Index ma
   return shapes;
 }
 
-std::vector<Index> lengths_for(Sizes sizes, Speed speed, std::vector<Index> usual) {
+std::vector<Index> lengths_for(Sizes sizes, Speed speed, std::vector<Index> usual, std::vector<Index> plotted = {}) {
   if (sizes == Sizes::tiny) return {70};
   if (speed == Speed::slow) return {128};
+  if (sizes == Sizes::plots && !plotted.empty()) return plotted;
   return sizes == Sizes::all ? std::vector<Index>{128, 512, 2048, 8192, 32768} : std::move(usual);
 }
 
 }  // namespace
 
 std::vector<Shape> Suite::prefill(Speed speed) const {
-  return over(sizes_, lengths_for(sizes_, speed, {128, 512, 2048}), speed == Speed::fast ? 512 : 0,
-              [](const Heads& h, Index n) { return shape_of(h, n, 0); });
+  return over(sizes_, lengths_for(sizes_, speed, {128, 512, 2048}, {32, 64, 128, 256, 512, 1024, 2048}),
+              speed == Speed::fast ? 512 : 0, [](const Heads& h, Index n) { return shape_of(h, n, 0); });
 }
 std::vector<Shape> Suite::chunk(Speed speed) const {
   const Index q_len = sizes_ == Sizes::tiny ? 19 : speed == Speed::slow ? 32 : 256;
@@ -76,6 +78,13 @@ std::vector<Shape> Suite::chunk(Speed speed) const {
 }
 std::vector<Shape> Suite::decode(Speed speed) const {
   const std::vector<Index> slow{128, 1024};
+  if (sizes_ == Sizes::plots && speed == Speed::fast) {
+    std::vector<Shape> shapes;
+    for (const Index group_size : {1, 4, 8})
+      for (const Index n : {128, 512, 2048, 8192, 32768})
+        shapes.push_back(shape_of({8 * group_size, 8, 128}, 1, n - 1));
+    return shapes;
+  }
   return over(
       sizes_,
       speed == Speed::slow && sizes_ != Sizes::tiny ? slow : lengths_for(sizes_, speed, {128, 1024, 8192, 32768}),
@@ -208,17 +217,19 @@ void run(benchmark::State& state, const std::string& name, const std::function<s
 }
 
 constexpr const char* usage =
-    "lockstep_bench [--sizes tiny|usual|all] [options of Google Benchmark]\n"
+    "lockstep_bench [--sizes tiny|usual|plots|all] [options of Google Benchmark]\n"
     "  --sizes tiny   a few small shapes of everything: does it run, is it right?\n"
     "  --sizes usual  (default) one model shape over all lengths, other heads and head sizes at one length\n"
+    "  --sizes plots  one model shape over the lengths that bench/plot.py draws\n"
     "  --sizes all    every head number with every head size and length\n"
     "Options of Google Benchmark: --benchmark_filter=REGEX, --benchmark_list_tests, --benchmark_format=json ...\n";
 
 Sizes parse_sizes(const std::string& word) {
   if (word == "tiny") return Sizes::tiny;
   if (word == "usual") return Sizes::usual;
+  if (word == "plots") return Sizes::plots;
   if (word == "all") return Sizes::all;
-  throw std::invalid_argument("--sizes takes tiny, usual or all, given " + word);
+  throw std::invalid_argument("--sizes takes tiny, usual, plots or all, given " + word);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ class Work {
   double flops = 0, bytes = 0, tokens = 0;  ///< of one run
 };
 
-/// How much is run: shapes that take seconds in all, the usual ones, or every shape.
-enum class Sizes { tiny, usual, all };
+/// How much is run: shapes that take seconds in all, the usual ones, those that pictures are drawn from, or every
+/// shape.
+enum class Sizes { tiny, usual, plots, all };
 
 /// The shape of one benchmark of attention; lengths that a family does not use are 0.
 struct Shape {

@@ -17,18 +17,21 @@ namespace lockstep {
 /// A standard allocator on cache-line boundaries.
 template <class T>
 struct AlignedAllocator {
-  using value_type = T;
-  static constexpr std::align_val_t alignment{64};
+  using value_type = T;                             ///< what is allocated
+  static constexpr std::align_val_t alignment{64};  ///< bytes of a cache line
 
   AlignedAllocator() noexcept = default;
   template <class U>
   AlignedAllocator(const AlignedAllocator<U>&) noexcept {}
 
+  /// Memory for n elements.
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+  /// Gives back what allocate() gave.
   void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, alignment); }
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) noexcept { return true; }
 };
 
+/// A vector on cache-line boundaries.
 template <class T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
@@ -39,7 +42,7 @@ struct MemorySource {
   void* (*take)(void* context, std::size_t bytes, std::size_t alignment) = nullptr;
   /// Gives back what take() gave for the same numbers.
   void (*give_back)(void* context, void* memory, std::size_t bytes, std::size_t alignment) noexcept = nullptr;
-  void* context = nullptr;
+  void* context = nullptr;  ///< handed to both
 };
 
 namespace detail {
@@ -68,7 +71,7 @@ inline constexpr MemorySource huge_pages{&detail::take_huge_pages, &detail::give
 /// Bytes on a cache-line boundary, of a fixed number, all 0 and touched from the start.
 class AlignedBuffer {
  public:
-  static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t alignment = 64;  ///< bytes of a cache line
 
   AlignedBuffer() noexcept = default;
   /// Errors: a source that has no memory, or one of its two functions only.
@@ -99,9 +102,10 @@ class AlignedBuffer {
       source_.give_back(source_.context, memory_, size_, alignment);
   }
 
+  /// The first byte, or null where there are none.
   std::byte* data() const noexcept { return memory_; }
-  std::size_t size() const noexcept { return size_; }
-  const MemorySource& source() const noexcept { return source_; }
+  std::size_t size() const noexcept { return size_; }              ///< in bytes
+  const MemorySource& source() const noexcept { return source_; }  ///< where the memory is from
   void swap(AlignedBuffer& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(size_, other.size_);

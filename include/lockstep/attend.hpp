@@ -111,7 +111,7 @@ struct AttendOptions {
   typename Set::Sinks sinks{};
   typename Set::Sharing sharing{};
   typename Set::Dropout dropout{};
-  Mode mode = Mode::inference;
+  Mode mode = Mode::inference;                       ///< training: the dropout policy takes part
   std::span<const std::uint32_t> dropout_streams{};  ///< one a sequence; empty: 0 for all
   typename Set::Executor executor{};
   Workspace* workspace = nullptr;  ///< null: memory is taken and given back within the call
@@ -343,9 +343,9 @@ void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Ou
 /// Keys and values as other engines keep them: [kv_len, kv_heads, dim] or [kv_heads, kv_len, dim], rotated, not packed.
 template <Element S>
 struct PlainKeyValues {
-  View<const S, 3> keys;
-  View<const S, 3> values;
-  Order order = Order::token_head_dim;
+  View<const S, 3> keys;                ///< rotated
+  View<const S, 3> values;              ///< as many tokens and heads
+  Order order = Order::token_head_dim;  ///< of both
 };
 
 namespace detail {

@@ -29,13 +29,17 @@ struct LayerShape {
   Index kv_heads = 0;
 };
 
-/// Projection weights as checkpoints have them, [out, in]: query [heads head_dim, hidden], key [kv_heads head_dim,
-/// hidden], value [kv_heads v_head_dim, hidden], output [hidden, heads v_head_dim]; biases [out], each optional.
-/// Borrowed during construction only.
+/// Projection weights as checkpoints have them, [out, in]; each bias may be absent. Borrowed during construction only.
 template <class T>
 struct LayerWeights {
-  View<const T, 2> query{}, key{}, value{}, output{};
-  View<const T, 1> query_bias{}, key_bias{}, value_bias{}, output_bias{};
+  View<const T, 2> query{};        ///< [heads head_dim, hidden]
+  View<const T, 2> key{};          ///< [kv_heads head_dim, hidden]
+  View<const T, 2> value{};        ///< [kv_heads v_head_dim, hidden]
+  View<const T, 2> output{};       ///< [hidden, heads v_head_dim]
+  View<const T, 1> query_bias{};   ///< [heads head_dim]
+  View<const T, 1> key_bias{};     ///< [kv_heads head_dim]
+  View<const T, 1> value_bias{};   ///< [kv_heads v_head_dim]
+  View<const T, 1> output_bias{};  ///< [hidden]
 };
 
 /// A layer of causal grouped-query attention, y = W_o attention(rope(W_q x), rope(W_k x), W_v x).
@@ -193,12 +197,14 @@ class Attention {
     check_types<X, Y>();
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches, true);
   }
+  /// The same for forward_tree().
   template <class X, detail::CacheOrList K, class Y>
   Status check_tree(const X& x, std::span<const Index> parents, const K& caches, Y&& y,
                     const Options& options = {}) const noexcept {
     check_types<X, Y>();
     return check_call({View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}}, caches, true);
   }
+  /// The same for the full forward.
   template <class X, class Y>
   Status check(const X& x, Y&& y, const Options& options = {}) const noexcept {
     check_types<X, Y>();
@@ -215,7 +221,8 @@ class Attention {
     return call_bytes(batch, batch * q_len, q_len, kv_len, false, true) + Workspace::alignment;
   }
 
-  const LayerShape& shape() const noexcept { return shape_; }
+  const LayerShape& shape() const noexcept { return shape_; }  ///< the sizes, none of them 0
+  /// The shape of caches that forward() takes.
   CacheShape cache_shape() const noexcept { return {shape_.kv_heads, shape_.head_dim, shape_.v_head_dim}; }
   Index hidden() const noexcept { return shape_.hidden; }
   Index heads() const noexcept { return shape_.heads; }

@@ -24,13 +24,14 @@ struct QueryRow {
 
 /// The half-open range of key places [first, last).
 struct KeyRange {
-  Index first = 0;
-  Index last = 0;
-  constexpr bool empty() const noexcept { return first >= last; }
-  constexpr Index size() const noexcept { return last - first; }
+  Index first = 0;                                                 ///< the lowest place
+  Index last = 0;                                                  ///< the place after the highest
+  constexpr bool empty() const noexcept { return first >= last; }  ///< no place
+  constexpr Index size() const noexcept { return last - first; }   ///< places, where not empty
   friend constexpr bool operator==(KeyRange, KeyRange) noexcept = default;
 };
 
+/// The places that lie in both; empty() where there are none.
 constexpr KeyRange intersection(KeyRange a, KeyRange b) noexcept {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }
@@ -84,10 +85,10 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
                };
 
 /// A mask that also adds to the logits, after their transform and before hidden keys are left out: fl(s + b).
-/// - `add(s, q, key)`: the logit with the addend, for any key that is present: what it gives for one outside of
-/// range(q)
-///   is not looked at. `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within
-///   range(q). Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
+/// - `add(s, q, key)`: the logit with the addend, for any key that is present; outside of range(q) it is not looked at.
+/// - `add(s, q, keys)`: the same, in place, for the logits s[0 .. keys.size()) of keys within range(q).
+///
+/// Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
 template <class M, class C>
 concept AddingMask = Mask<M> && requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
   { m.add(s, q, n) } noexcept -> std::same_as<C>;
@@ -102,10 +103,10 @@ inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
 
 /// Rotates query and key head rows by their absolute position, in place.
 /// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated
-/// magnitude (1 for plain RoPE);
-///   norms scale by it; the product of a rotated query and key depends on their distance alone.
-/// - `rotary_dim()`: how many leading numbers of a row it changes; `positions()`: positions 0 .. positions() - 1 are
-/// known.
+///   magnitude (1 for plain RoPE); norms scale by it; the product of a rotated query and key depends on their distance.
+/// - `rotary_dim()`: how many leading numbers of a row it changes.
+/// - `positions()`: positions 0 .. positions() - 1 are known.
+///
 /// Optional: `prepare(head_dim)`, called once by the layer before it checks; `rebind<C>`, the same policy for compute
 /// type C; `check_position(position) -> Status`, asked by the layer before it rotates, where a position may be refused
 /// that lies within positions(); `identity() -> std::uint64_t`, equal for policies that rotate alike (0: not at all);
@@ -182,14 +183,14 @@ struct CacheShape {
 /// One block of 256 places of one kv head, in the layout of cache/layout.hpp.
 template <class S>
 struct CacheBlock {
-  const S* keys = nullptr;
-  const S* values = nullptr;
+  const S* keys = nullptr;    ///< BlockLayout<S>::key_block() elements
+  const S* values = nullptr;  ///< BlockLayout<S>::value_block() elements
 };
 /// The same in codes: a key is code x scale of its place, and so is a value (numeric/int8.hpp).
 template <>
 struct CacheBlock<std::int8_t> {
-  const std::int8_t* keys = nullptr;
-  const std::int8_t* values = nullptr;
+  const std::int8_t* keys = nullptr;    ///< codes
+  const std::int8_t* values = nullptr;  ///< codes
   const float* key_scales = nullptr;    ///< [256]
   const float* value_scales = nullptr;  ///< [256]
 };

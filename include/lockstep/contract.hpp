@@ -36,6 +36,7 @@
 // After the refusals above, which would otherwise wait for the heaviest header.
 #include <Eigen/Core>
 
+/// Causal attention on the CPU, the same bits every time.
 namespace lockstep {
 
 /// Places, positions, lengths and strides: signed 64 bits everywhere, so that a product of two of them cannot wrap at
@@ -94,9 +95,12 @@ concept Element = CacheElement<T> && !std::is_same_v<T, std::int8_t>;
 template <CacheElement T>
 using compute_t = typename ComputeOf<T>::type;
 
+/// a / b rounded up, a >= 0 and b > 0.
 constexpr Index ceil_div(Index a, Index b) noexcept { return (a + b - 1) / b; }
+/// The least multiple of b from a on.
 constexpr Index round_up(Index a, Index b) noexcept { return ceil_div(a, b) * b; }
 
+/// What kind of error a check found.
 enum class StatusCode { ok, invalid_argument, length_error };
 
 /// The outcome of a check: ok, or an error that names the argument, what was given and what is allowed.
@@ -104,9 +108,9 @@ enum class StatusCode { ok, invalid_argument, length_error };
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
-  bool ok() const noexcept { return code_ == StatusCode::ok; }
-  StatusCode code() const noexcept { return code_; }
-  const char* message() const noexcept { return text_.data(); }
+  bool ok() const noexcept { return code_ == StatusCode::ok; }   ///< nothing is wrong
+  StatusCode code() const noexcept { return code_; }             ///< which exception raise() throws
+  const char* message() const noexcept { return text_.data(); }  ///< empty where ok; lives as long as the status
 
   /// `argument` is refused; the printf-like rest says what was given and what is allowed.
   [[gnu::format(printf, 2, 3)]] static Status invalid(const char* argument, const char* format, ...) noexcept {

@@ -63,8 +63,10 @@ struct PolicySet {
   static_assert((detail::Policy<Ps> && ...),
                 "lockstep: every type after the head numbers must be a policy, that is, have a member policy_kind");
 
+  /// The policy of a kind.
   template <PolicyKind Kind, class Default>
   using Select = typename detail::SelectPolicy<Kind, Default, Ps...>::type;
+  /// Whether a kind is given once or not at all.
   template <PolicyKind Kind>
   static constexpr bool at_most_one = detail::count_of_kind<Kind, Ps...>() <= 1;
 

@@ -14,6 +14,7 @@ namespace lockstep {
 [[gnu::always_inline]] inline float canonical(float x) noexcept {
   return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
 }
+/// The same in double.
 [[gnu::always_inline]] inline double canonical(double x) noexcept {
   return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
 }
@@ -22,8 +23,8 @@ namespace lockstep {
 /// caller. Nothing seen: m = -inf, l = +0. Milakov and Gimelshein 2018 (arXiv 1805.02867) with fixed roundings.
 template <class C>
 struct SoftmaxState {
-  C m = -std::numeric_limits<C>::infinity();
-  C l = 0;
+  C m = -std::numeric_limits<C>::infinity();  ///< maximum
+  C l = 0;                                    ///< sum of exp(logit - m)
 
   /// The maximum by comparison, which keeps a NaN out: x86's and ARM's max instructions differ there.
   [[gnu::always_inline]] static C larger(C a, C b) noexcept { return b > a ? b : a; }
@@ -50,6 +51,7 @@ struct SoftmaxState {
     return {logit, logit == -std::numeric_limits<C>::infinity() ? C(0) : C(1)};
   }
 
+  /// The factors of a fold.
   struct Fold {
     C old_factor;  ///< a
     C new_factor;  ///< w
@@ -67,8 +69,8 @@ struct SoftmaxState {
 /// The state of one row over one split, and whether the row sees a key there; if not, it has no part in the row.
 template <class C>
 struct SplitState {
-  SoftmaxState<C> state;
-  bool seen = false;
+  SoftmaxState<C> state;  ///< of the keys seen
+  bool seen = false;      ///< any key
 };
 
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-inline constexpr int version_major = LOCKSTEP_VERSION_MAJOR;
-inline constexpr int version_minor = LOCKSTEP_VERSION_MINOR;
-inline constexpr int version_patch = LOCKSTEP_VERSION_PATCH;
+inline constexpr int version_major = LOCKSTEP_VERSION_MAJOR;  ///< changes what compiles or its meaning
+inline constexpr int version_minor = LOCKSTEP_VERSION_MINOR;  ///< adds
+inline constexpr int version_patch = LOCKSTEP_VERSION_PATCH;  ///< repairs
 
 }  // namespace lockstep

@@ -106,15 +106,17 @@ concept ViewableAs =
 template <class T, int Rank>
 struct View {
   static_assert(Rank >= 1);
-  static constexpr int rank = Rank;
+  static constexpr int rank = Rank;  ///< number of dimensions
+  /// One number a dimension.
   using Extents = std::array<Index, static_cast<std::size_t>(Rank)>;
 
-  T* data = nullptr;
-  Extents extent{};
-  Extents stride{};
+  T* data = nullptr;  ///< element (0, 0, ...)
+  Extents extent{};   ///< elements along each dimension
+  Extents stride{};   ///< elements from one index to the next
 
   constexpr View() noexcept = default;
-  constexpr View(std::nullptr_t) noexcept {}
+  constexpr View(std::nullptr_t) noexcept {}  ///< absent
+  /// Raw memory with strides.
   constexpr View(T* data_, Extents extent_, Extents stride_) noexcept : data(data_), extent(extent_), stride(stride_) {}
 
   /// A row-major array without gaps.
@@ -128,6 +130,7 @@ struct View {
     return v;
   }
 
+  /// Of anything that ViewableAs takes.
   template <class U>
     requires(!std::same_as<std::remove_cvref_t<U>, View> && ViewableAs<U, T, Rank>)
   constexpr View(U&& u) noexcept {
@@ -168,6 +171,7 @@ struct View {
     }
   }
 
+  /// Of what a pointer points to; null: absent.
   template <class U>
     requires ViewableAs<U&, T, Rank>
   constexpr View(U* u) noexcept {
@@ -183,17 +187,19 @@ struct View {
     ((sum += static_cast<Index>(i) * stride[k++]), ...);
     return sum;
   }
+  /// Element (i...).
   template <class... I>
   constexpr T& operator()(I... i) const noexcept {
     return data[offset(i...)];
   }
 
+  /// Number of elements.
   constexpr Index size() const noexcept {
     Index n = 1;
     for (const Index e : extent) n *= e;
     return n;
   }
-  constexpr bool present() const noexcept { return data != nullptr; }
+  constexpr bool present() const noexcept { return data != nullptr; }  ///< points somewhere
 
   /// The part [first, first + count) of dimension `axis`.
   constexpr View part(int axis, Index first, Index count) const noexcept {

@@ -55,9 +55,10 @@ class Workspace {
   static constexpr Index bytes_for(Index n) noexcept {
     return round_up(n * static_cast<Index>(sizeof(T)), alignment);
   }
-  Index size() const noexcept { return size_; }
-  /// How much is used, and back to that: what was taken since may be taken again.
+  Index size() const noexcept { return size_; }  ///< bytes held
+  /// How many bytes are used.
   Index mark() const noexcept { return used_; }
+  /// Back to that: what was taken since may be taken again.
   void rewind(Index mark) noexcept { used_ = mark; }
 
   /// Bytes that a caller's memory needs beyond what a call asks for, for alignment.

@@ -48,6 +48,7 @@ class Partial {
   }
   /// The states in memory, for kernels.
   KeptSplits<C> states() noexcept { return {state_.data(), sum_.data(), q_len_, heads_, v_head_dim_}; }
+  /// The states of the splits, in order of places.
   KeptSplits<const C> states() const noexcept { return {state_.data(), sum_.data(), q_len_, heads_, v_head_dim_}; }
 
   /// All of another partial's splits and these, in place order. Errors: partials of other sizes, a split that both
@@ -62,6 +63,7 @@ class Partial {
     }
     *this = std::move(both);
   }
+  /// Whether merge() would take it: ok, or the error that it would raise.
   Status check_merge(const Partial& other) const noexcept {
     if (other.q_len_ != q_len_ || other.heads_ != heads_ || other.v_head_dim_ != v_head_dim_)
       return Status::invalid("partial",

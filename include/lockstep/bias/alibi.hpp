@@ -64,6 +64,7 @@ class Alibi {
   }
 
   Index heads() const noexcept { return slopes_ == nullptr ? 0 : static_cast<Index>(slopes_->size()); }
+  /// The factor on key place - query place.
   C slope(Index head) const noexcept { return (*slopes_)[static_cast<std::size_t>(head)]; }
 
   C apply(C logit, QueryRow q, Index key) const noexcept {

@@ -5,6 +5,7 @@
 
 namespace lockstep {
 
+/// No bias: the default.
 struct NoBias {
   static constexpr PolicyKind policy_kind = PolicyKind::bias;
   static constexpr const char* name = "none";

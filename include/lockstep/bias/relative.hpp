@@ -14,8 +14,8 @@ namespace lockstep {
 /// How T5 sorts distances into buckets (Raffel et al. 2020, arXiv 1910.10683): half of them hold one distance each, the
 /// others grow by a constant factor up to max_distance, and all that is beyond shares the last one.
 struct RelativeBuckets {
-  Index num_buckets = 32;
-  Index max_distance = 128;
+  Index num_buckets = 32;      ///< in both directions together
+  Index max_distance = 128;    ///< from here on all share a bucket
   bool bidirectional = false;  ///< half of the buckets for keys after the query; else those count as distance 0
 
   /// The bucket of a key that stands `distance` = key place - query place away. A distance on the edge between two

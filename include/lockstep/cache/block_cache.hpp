@@ -37,6 +37,7 @@ class BlockCache {
   /// Which rotary table the keys were rotated by: a number that its maker gives it, 0 where unknown. Copied with the
   /// cache; an empty cache knows none.
   std::uint64_t table() const noexcept { return table_; }
+  /// Sets table(), as a layer does after a forward.
   void set_table(std::uint64_t table) noexcept { table_ = table; }
 
   /// Places [256 b, 256 b + 256) of one kv head; what lies at or beyond length(), or is missing, is unspecified.
@@ -220,7 +221,7 @@ class BlockCache {
       });
   }
 
-  void clear() noexcept { shorten(0); }
+  void clear() noexcept { shorten(0); }  ///< forgets all tokens
 
  protected:
   BlockCache() noexcept = default;

@@ -19,16 +19,21 @@ namespace lockstep {
 /// and 8-bit storage four.
 template <class S>
 struct BlockLayout {
-  static constexpr Index pair = sizeof(S) < 4 ? 4 / static_cast<Index>(sizeof(S)) : 1;  // steps in one line
-  static constexpr Index value_slab = block_keys * lanes;
+  static constexpr Index pair = sizeof(S) < 4 ? 4 / static_cast<Index>(sizeof(S)) : 1;  ///< steps in one line
+  static constexpr Index value_slab = block_keys * lanes;  ///< 16 dimensions of a block's values
 
+  /// Elements of 16 keys.
   static constexpr Index key_tile(Index head_dim) noexcept { return round_up(head_dim, pair) * lanes; }
+  /// Elements of a block's keys.
   static constexpr Index key_block(Index head_dim) noexcept { return key_tile(head_dim) * (block_keys / lanes); }
+  /// Elements of a block's values.
   static constexpr Index value_block(Index v_head_dim) noexcept { return ceil_div(v_head_dim, lanes) * value_slab; }
 
+  /// K(place, d).
   static constexpr Index key(Index place, Index d, Index head_dim) noexcept {
     return (place / lanes) * key_tile(head_dim) + (d / pair) * (lanes * pair) + (place % lanes) * pair + d % pair;
   }
+  /// V(place, d).
   static constexpr Index value(Index place, Index d) noexcept {
     return (d / lanes) * value_slab + (place / pair) * (lanes * pair) + (d % lanes) * pair + place % pair;
   }

@@ -13,17 +13,20 @@ namespace lockstep {
 /// the position once, by begin(), and hands step.offset to every layer, which refuses a cache of another length: no
 /// layer can be a step ahead or behind.
 ///
-///     auto step = caches.begin(tokens);
-///     for (Index i = 0; i < layers; ++i) layer[i].forward(x, caches.layer(i), y, {.offset = step.offset});
+/// ```cpp
+/// auto step = caches.begin(tokens);
+/// for (Index i = 0; i < layers; ++i) layer[i].forward(x, caches.layer(i), y, {.offset = step.offset});
+/// ```
 template <KeyValueCache... Caches>
 class ModelCache {
   static_assert(sizeof...(Caches) >= 1);
   using Any = std::variant<Caches...>;
 
  public:
+  /// What every layer of a forward is told.
   struct Step {
     Index offset = 0;  ///< keys before this forward's first query
-    Index tokens = 0;
+    Index tokens = 0;  ///< that each layer appends
   };
 
   /// Adds the next layer's cache. Errors: a cache whose length differs from the others'.
@@ -35,6 +38,7 @@ class ModelCache {
     caches_.push_back(Any(std::move(cache)));
   }
 
+  /// How many caches there are.
   Index layers() const noexcept { return static_cast<Index>(caches_.size()); }
 
   /// Layer i's cache. Errors: no such layer, or one with a cache of another type than K.
@@ -94,7 +98,7 @@ class ModelCache {
       raise_unless_ok(std::visit([length](const auto& cache) { return detail::check_truncate(cache, length); }, any));
     for (Any& any : caches_) std::visit([length](auto& cache) { cache.truncate(length); }, any);
   }
-  void clear() { rollback({}); }
+  void clear() { rollback({}); }  ///< forgets all tokens
 
  private:
   static Index length_of(const Any& any) noexcept {

@@ -113,8 +113,8 @@ class PagePool {
   }
 
   CacheShape shape() const noexcept { return store_->shape(); }
-  Index pages() const noexcept { return store_->pages(); }
-  Index free_pages() const noexcept { return store_->free_pages(); }
+  Index pages() const noexcept { return store_->pages(); }            ///< of 256 places each
+  Index free_pages() const noexcept { return store_->free_pages(); }  ///< that no cache holds
   /// Memory of all pages, in bytes.
   Index bytes() const noexcept { return store_->bytes(); }
 

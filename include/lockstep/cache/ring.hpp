@@ -50,6 +50,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     raise_unless_ok(detail::check_cache_sizes<S>(shape, "size", (pinned_ + ring_) * block_keys));
     blocks_ = detail::BlockArray<S>(shape, pinned_ + ring_, source);
   }
+  /// The same with the sizes one by one.
   RingCache(CacheShape shape, Index window, Index slack = 256, Index sink_tokens = 0)
       : RingCache(shape, RingSize{window, slack, sink_tokens}) {}
 
@@ -67,7 +68,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     return *this;
   }
 
-  const RingSize& size() const noexcept { return size_; }
+  const RingSize& size() const noexcept { return size_; }  ///< as constructed
   /// Tokens in all: without end.
   Index capacity() const noexcept { return ring_ == 0 ? 0 : std::numeric_limits<Index>::max(); }
   /// Memory held for keys, values and scales, in bytes.

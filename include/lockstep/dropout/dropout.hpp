@@ -29,8 +29,8 @@ struct Dropout {
   static constexpr const char* name = "dropout";
   static constexpr bool active = true;
 
-  double probability = 0;
-  std::uint32_t seed = 0;
+  double probability = 0;  ///< in [0, 1)
+  std::uint32_t seed = 0;  ///< of the pattern
 
   Status check() const noexcept {
     if (!(probability >= 0 && probability < 1))

@@ -15,10 +15,11 @@ class Hook {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::executor;
   static constexpr const char* name = "hook";
-  using Task = void (*)(void* argument, Index i);
-  using RunTasks = void (*)(void* context, Index n, Task task, void* argument);
+  using Task = void (*)(void* argument, Index i);                                ///< task i of a run
+  using RunTasks = void (*)(void* context, Index n, Task task, void* argument);  ///< runs them all
 
   Hook() noexcept = default;
+  /// Borrows the context, which must outlive every layer that has the hook.
   Hook(RunTasks run_tasks, void* context, Index threads, Index parallel_from = parallel_from_nanoseconds) noexcept
       : run_(run_tasks), context_(context), threads_(threads), parallel_from_(parallel_from) {}
 

@@ -5,6 +5,7 @@
 
 namespace lockstep {
 
+/// Runs the tasks one after the other: the default.
 struct Serial {
   static constexpr PolicyKind policy_kind = PolicyKind::executor;
   static constexpr const char* name = "serial";

@@ -19,6 +19,7 @@ class ThreadPool {
   static constexpr const char* name = "Eigen thread pool";
 
   ThreadPool() noexcept = default;
+  /// The pool's threads and the caller's.
   ThreadPool(Eigen::ThreadPoolInterface& pool, Index parallel_from = parallel_from_nanoseconds) noexcept
       : pool_(&pool), parallel_from_(parallel_from) {}
 

@@ -33,9 +33,10 @@ static_assert(HeadSharing<RepeatedHeads>);
 /// is 1. Moves only: the rows of a copied object would go on viewing the first one's memory.
 template <class T>
 struct RepeatedRows {
-  AlignedVector<T> copy;
-  View<const T, 3> rows;
+  AlignedVector<T> copy;  ///< empty where nothing was repeated
+  View<const T, 3> rows;  ///< of the copy, or of the source
 
+  /// Views the rows as they are.
   explicit RepeatedRows(View<const T, 3> rows_) noexcept : rows(rows_) {}
   RepeatedRows(RepeatedRows&&) noexcept = default;
   RepeatedRows& operator=(RepeatedRows&&) noexcept = default;

@@ -35,6 +35,7 @@ struct AttentionCall {
   /// own then.
   const Index* places = nullptr;
 
+  /// Row i of these under a query head.
   QueryRow row(Index i, Index head) const noexcept {
     return {sequence, head, first_row + i, places != nullptr ? places[i] : first_place + i};
   }
@@ -82,7 +83,7 @@ struct AttentionRules {
   Index kv_heads = 0;
   Index head_dim = 0;
   Index v_head_dim = 0;
-  bool training = false;
+  bool training = false;                        ///< dropout takes part
   LogitStage logit_stage = LogitStage::masked;  ///< of the calls' raw_logits
 
   using Dropout = DropoutPolicy;
@@ -129,16 +130,19 @@ struct AttentionRules {
 /// The states of splits that are kept, in memory of the caller. C may be const.
 template <class C>
 struct KeptSplits {
+  /// const where C is.
   using State = std::conditional_t<std::is_const_v<C>, const SplitState<std::remove_const_t<C>>, SplitState<C>>;
   State* state = nullptr;  ///< [splits, rows, heads]
   C* sum = nullptr;        ///< [splits, rows, heads, v_head_dim], unnormalised
-  Index rows = 0;
+  Index rows = 0;          ///< query rows of a split
   Index heads = 0;
   Index v_head_dim = 0;
 
+  /// The state of a row in a split.
   State& state_of(Index split, Index row, Index head) const noexcept {
     return state[(split * rows + row) * heads + head];
   }
+  /// Its weighted sum, [v_head_dim].
   C* sum_of(Index split, Index row, Index head) const noexcept {
     return sum + ((split * rows + row) * heads + head) * v_head_dim;
   }
@@ -160,15 +164,15 @@ constexpr detail::Effort effort_of(const AttentionCall<C, Cache>& call, const Ru
 
 /// The extremes of a call, from which a kernel tells the workspace it wants.
 struct KernelShape {
-  Index sequences = 0;
-  Index rows = 0;    ///< the most rows of one sequence
-  Index kv_len = 0;  ///< the most keys of one sequence
+  Index sequences = 0;  ///< of a call
+  Index rows = 0;       ///< the most rows of one sequence
+  Index kv_len = 0;     ///< the most keys of one sequence
   Index heads = 0;
   Index kv_heads = 0;
   Index head_dim = 0;
   Index v_head_dim = 0;
-  Index concurrency = 1;
-  Index own_bytes = 0;  ///< for a block of one kv head that belongs to one row, where the cache has such
+  Index concurrency = 1;  ///< tasks at once
+  Index own_bytes = 0;    ///< for a block of one kv head that belongs to one row, where the cache has such
 };
 
 }  // namespace lockstep

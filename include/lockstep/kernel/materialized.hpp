@@ -31,7 +31,7 @@ namespace materialized_fma {
 struct Materialized {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Materialized";
-  static constexpr bool repeats_heads = true;
+  static constexpr bool repeats_heads = true;  ///< takes RepeatedHeads
 
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {

@@ -28,7 +28,7 @@ namespace specification_fma {
 struct Specification {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Specification";
-  static constexpr bool own_blocks = true;  // takes caches whose rows have blocks of their own
+  static constexpr bool own_blocks = true;  ///< takes caches whose rows have blocks of their own
   /// Workspace in bytes.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {

@@ -89,7 +89,7 @@ struct TiledFunctions {
 struct Tiled {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Tiled";
-  static constexpr bool own_blocks = true;  // takes caches whose rows have blocks of their own
+  static constexpr bool own_blocks = true;  ///< takes caches whose rows have blocks of their own
 
   /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and (v_head_dim + 2) a decode row and split
   /// with threads.

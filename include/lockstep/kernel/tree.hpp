@@ -28,9 +28,12 @@ class TreeCache {
 
   /// Blocks before this one hold context only and are the same for all rows.
   Index own_from() const noexcept { return context_ / block_keys; }
+  /// Block b of the cache itself.
   CacheBlock<Storage> block(Index kv_head, Index b) const noexcept { return cache_->block(kv_head, b); }
 
+  /// Bytes of a block of one row's own.
   Index own_bytes() const noexcept { return own_bytes(cache_->shape()); }
+  /// The same for a shape.
   static constexpr Index own_bytes(const CacheShape& shape) noexcept {
     return (Layout::key_block(shape.head_dim) + Layout::value_block(shape.v_head_dim)) *
                static_cast<Index>(sizeof(Storage)) +

@@ -19,7 +19,7 @@ namespace lockstep {
 struct SoftCap {
   static constexpr PolicyKind policy_kind = PolicyKind::logits;
   static constexpr const char* name = "soft-capped";
-  double cap = 50;
+  double cap = 50;   ///< the bound of every logit
   double given = 0;  ///< the scale; 0: 1/sqrt(head_dim)
 
   double scale(Index head_dim) const noexcept {

@@ -58,8 +58,8 @@ struct And {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "intersection";
-  [[no_unique_address]] A a{};
-  [[no_unique_address]] B b{};
+  [[no_unique_address]] A a{};  ///< the left one
+  [[no_unique_address]] B b{};  ///< the right one
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
     const KeyRange both = intersection(a.range(q, kv_len), b.range(q, kv_len));
@@ -116,8 +116,8 @@ struct Or {
                 "not add; combine additive masks by &");
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "union";
-  [[no_unique_address]] A a{};
-  [[no_unique_address]] B b{};
+  [[no_unique_address]] A a{};  ///< the left one
+  [[no_unique_address]] B b{};  ///< the right one
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
     const KeyRange in_a = a.range(q, kv_len), in_b = b.range(q, kv_len);
@@ -173,10 +173,12 @@ struct Or {
   }
 };
 
+/// And{a, b}.
 template <Mask A, Mask B>
 constexpr And<A, B> operator&(A a, B b) noexcept {
   return {a, b};
 }
+/// Or{a, b}.
 template <Mask A, Mask B>
 constexpr Or<A, B> operator|(A a, B b) noexcept {
   return {a, b};

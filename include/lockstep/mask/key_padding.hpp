@@ -15,6 +15,7 @@ class KeyPadding {
   static constexpr const char* name = "key padding";
 
   KeyPadding() noexcept = default;
+  /// flags [batch, kv_len]: true for tokens.
   explicit KeyPadding(View<const bool, 2> flags) noexcept : flags_(flags) {}
 
   KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }

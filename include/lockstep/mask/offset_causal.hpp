@@ -15,7 +15,9 @@ class OffsetCausal {
   static constexpr const char* name = "causal from a given offset";
 
   OffsetCausal() noexcept = default;
+  /// The place of row 0 in every sequence.
   explicit OffsetCausal(Index offset) noexcept : offset_(offset) {}
+  /// The place of row 0 in each sequence; borrowed.
   explicit OffsetCausal(std::span<const Index> offsets) noexcept : offsets_(offsets), each_(true) {}
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {

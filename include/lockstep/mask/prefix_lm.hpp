@@ -17,7 +17,9 @@ class PrefixLm {
   static constexpr const char* name = "prefix LM";
 
   PrefixLm() noexcept = default;
+  /// The length of every sequence's prefix.
   explicit PrefixLm(Index prefix) noexcept : prefix_(prefix) {}
+  /// The length of each sequence's prefix; borrowed.
   explicit PrefixLm(std::span<const Index> prefixes) noexcept : prefixes_(prefixes), each_(true) {}
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {

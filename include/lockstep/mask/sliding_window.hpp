@@ -14,8 +14,8 @@ struct SlidingWindow {
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "sliding window";
 
-  Index window = 0;
-  Index sinks = 0;
+  Index window = 0;  ///< keys, the query's own among them
+  Index sinks = 0;   ///< first keys that stay visible
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
     const KeyRange seen = intersection({sinks > 0 ? 0 : window_first(q), q.place + 1}, {0, kv_len});

@@ -12,10 +12,10 @@ namespace lockstep {
 struct Window {
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "window";
-  static constexpr Index unbounded = all_keys;
+  static constexpr Index unbounded = all_keys;  ///< sets no bound
 
-  Index left = unbounded;
-  Index right = unbounded;
+  Index left = unbounded;   ///< keys before the query's own
+  Index right = unbounded;  ///< keys after it
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
     const KeyRange seen = intersection({first(q), keys_needed(q)}, {0, kv_len});

@@ -5,6 +5,7 @@
 
 namespace lockstep {
 
+/// No normalisation: the default.
 struct NoNorm {
   static constexpr PolicyKind policy_kind = PolicyKind::norm;
   static constexpr const char* name = "none";

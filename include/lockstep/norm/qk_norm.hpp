@@ -32,12 +32,12 @@ struct AfterRope {
 
 /// Each head row is normalised alone; weights [head_dim] serve all heads (Qwen 3, Gemma 3).
 struct PerHead {
-  static constexpr bool whole = false;
+  static constexpr bool whole = false;  ///< one norm a head
   static constexpr const char* name = "rms norm of each head";
 };
 /// All heads of a token are normalised as one row; weights [heads head_dim] and [kv_heads head_dim] (OLMo 2).
 struct WholeWidth {
-  static constexpr bool whole = true;
+  static constexpr bool whole = true;  ///< one norm over all heads
   static constexpr const char* name = "rms norm of all heads";
 };
 

@@ -56,11 +56,11 @@ inline LogParts log_parts(double x) noexcept {
 
 }  // namespace detail
 
-/// The natural logarithm of x >= 0 in a fixed order of roundings, at most max_log_error_ulp from exact.
-///
-/// log(+-0) = -inf, log(inf) = inf, NaN for NaN and below 0. float callers round the result once.
+/// How far log_positive() is from exact at most, in ulp.
 inline constexpr double max_log_error_ulp = 0.51;
 
+/// The natural logarithm of x >= 0 in a fixed order of roundings, at most max_log_error_ulp from exact. log(+-0) =
+/// -inf, log(inf) = inf, NaN for NaN and below 0. float callers round the result once.
 inline double log_positive(double x) noexcept {
   using Limits = std::numeric_limits<double>;
   if (x == 0.0) return -Limits::infinity();

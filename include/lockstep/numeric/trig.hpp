@@ -11,8 +11,8 @@ namespace lockstep {
 
 /// Sine and cosine of one angle.
 struct SinCos {
-  double sin;
-  double cos;
+  double sin;  ///< of the angle
+  double cos;  ///< of the same angle
 };
 
 /// Largest |angle| for which the error is stated.

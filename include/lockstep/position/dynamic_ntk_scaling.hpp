@@ -12,7 +12,7 @@ namespace lockstep {
 /// So f_i' = f_i growth^(-2i/(dim-2)): the highest frequency stays, the lowest is divided by growth. A table is of one
 /// length: keys rotated for another one do not go with it.
 struct DynamicNtkScaling {
-  double factor = 1;
+  double factor = 1;          ///< at least 1
   Index original_length = 0;  ///< the context length in training
   Index length = 0;           ///< of the sequence at hand
 

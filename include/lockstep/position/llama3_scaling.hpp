@@ -10,10 +10,10 @@ namespace lockstep {
 /// in n (The Llama 3 Herd of Models, 2024, arXiv 2407.21783, and its published code; "llama3" in Hugging Face
 /// configurations).
 struct Llama3Scaling {
-  double factor = 8;
-  Index original_length = 8192;
-  double low_frequency_factor = 1;
-  double high_frequency_factor = 4;
+  double factor = 8;                 ///< new length over old, at least 1
+  Index original_length = 8192;      ///< the context length before the extension
+  double low_frequency_factor = 1;   ///< turns below which a pair is scaled in full
+  double high_frequency_factor = 4;  ///< turns above which it is left alone
 
   Status check(const RopeConfig&) const noexcept {
     if (Status s = detail::check_factor(factor); !s.ok()) return s;

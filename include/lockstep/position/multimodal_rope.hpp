@@ -21,7 +21,7 @@ class MultimodalRope {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::position;
   static constexpr const char* name = Style::adjacent ? "interleaved multimodal rope" : "half-split multimodal rope";
-  using Sections = std::array<Index, 3>;
+  using Sections = std::array<Index, 3>;  ///< pairs that turn with time, height, width
 
   /// `sections`: the number of pairs of each axis, together rotary_dim/2. Errors: an empty table, other sections,
   /// positions that are not [tokens, 3].
@@ -67,8 +67,8 @@ class MultimodalRope {
     for (const Index pairs : sections_) id = detail::identity_with(id, static_cast<std::uint64_t>(pairs));
     return id;
   }
-  const RopeTable<C>& table() const noexcept { return table_; }
-  const Sections& sections() const noexcept { return sections_; }
+  const RopeTable<C>& table() const noexcept { return table_; }    ///< as constructed
+  const Sections& sections() const noexcept { return sections_; }  ///< as constructed
 
  private:
   Status check() const noexcept {

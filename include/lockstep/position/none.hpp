@@ -5,6 +5,7 @@
 
 namespace lockstep {
 
+/// No positions in queries and keys: the default.
 struct NoPosition {
   static constexpr PolicyKind policy_kind = PolicyKind::position;
   static constexpr const char* name = "none";

@@ -22,6 +22,7 @@ class Rope {
   static constexpr const char* name = Style::name;
 
   Rope() noexcept = default;
+  /// Rotates by this table.
   Rope(RopeTable<C> table) noexcept : table_(std::move(table)) {}
 
   /// Errors: a table that is proportional to another head_dim.
@@ -46,7 +47,7 @@ class Rope {
   Index positions() const noexcept { return table_.positions(); }
   /// Equal for policies that rotate alike: style and the table's identity. 0 without a table.
   std::uint64_t identity() const noexcept { return detail::identity_of<Style>(table_); }
-  const RopeTable<C>& table() const noexcept { return table_; }
+  const RopeTable<C>& table() const noexcept { return table_; }  ///< empty before prepare(), where none was given
 
  private:
   RopeTable<C> table_;

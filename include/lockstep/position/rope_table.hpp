@@ -115,14 +115,15 @@ class RopeTable {
     return table;
   }
 
-  bool empty() const noexcept { return data_ == nullptr; }
-  /// How many numbers of a row are rotated, and the width that their pairs are formed in: rotary_dim, or head_dim for
-  /// proportional partial rotary.
+  bool empty() const noexcept { return data_ == nullptr; }  ///< no table yet
+  /// How many numbers of a row are rotated.
   Index rotary_dim() const noexcept { return empty() ? 0 : 2 * data_->pairs; }
+  /// The width that their pairs are formed in: rotary_dim, or head_dim for proportional partial rotary.
   Index pair_dim() const noexcept { return empty() ? 0 : data_->pair_dim; }
   Index positions() const noexcept { return empty() ? 0 : data_->positions; }
   /// The rotary_dim/2 cosines of a position, times the magnitude.
   const C* cos(Index position) const noexcept { return data_->cos.row(position); }
+  /// The sines alike.
   const C* sin(Index position) const noexcept { return data_->sin.row(position); }
   /// Angle per position of each pair, scaled; empty for the caller's own cosines and sines.
   std::span<const double> inverse_frequencies() const noexcept {

@@ -10,17 +10,21 @@ namespace lockstep {
 
 /// Pairs (i, i + pair_dim/2), as in GPT-NeoX and Hugging Face checkpoints.
 struct HalfSplit {
-  static constexpr bool adjacent = false;
+  static constexpr bool adjacent = false;  ///< numbers of a pair lie apart
   static constexpr const char* name = "half-split rope";
+  /// Index of a pair's first number in the row.
   static constexpr Index first(Index pair, Index) noexcept { return pair; }
+  /// Index of its second number.
   static constexpr Index second(Index pair, Index pair_dim) noexcept { return pair + pair_dim / 2; }
 };
 
 /// Pairs (2i, 2i + 1), as in the paper, GPT-J and llama2.c checkpoints.
 struct Interleaved {
-  static constexpr bool adjacent = true;
+  static constexpr bool adjacent = true;  ///< numbers of a pair lie side by side
   static constexpr const char* name = "interleaved rope";
+  /// Index of a pair's first number in the row.
   static constexpr Index first(Index pair, Index) noexcept { return 2 * pair; }
+  /// Index of its second number.
   static constexpr Index second(Index pair, Index) noexcept { return 2 * pair + 1; }
 };
 

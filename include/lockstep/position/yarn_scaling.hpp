@@ -25,12 +25,12 @@ inline double yarn_magnitude(double factor, double weight = 1) noexcept {
 /// i(n) = dim ln(original_length/(2 pi n)) / (2 ln base) turns n times. Cosines and sines are multiplied by the
 /// magnitude, so logits by its square: sqrt(1/t) of the paper, "attention_factor" in Hugging Face configurations.
 struct YarnScaling {
-  double factor = 1;
-  Index original_length = 0;  ///< the context length before the extension
-  double beta_fast = 32;      ///< turns from which on a pair is left alone
-  double beta_slow = 1;       ///< turns up to which a pair is interpolated
-  YarnRamp ramp = YarnRamp::whole_pairs;
-  std::optional<double> magnitude{};  ///< the final factor, in place of yarn_magnitude(factor); 1 switches it off
+  double factor = 1;                      ///< new length over old, at least 1
+  Index original_length = 0;              ///< the context length before the extension
+  double beta_fast = 32;                  ///< turns from which on a pair is left alone
+  double beta_slow = 1;                   ///< turns up to which a pair is interpolated
+  YarnRamp ramp = YarnRamp::whole_pairs;  ///< `truncate` of configurations
+  std::optional<double> magnitude{};      ///< the final factor, in place of yarn_magnitude(factor); 1 switches it off
 
   Status check(const RopeConfig& config) const noexcept {
     if (Status s = detail::check_factor(factor); !s.ok()) return s;

@@ -19,6 +19,7 @@ struct WeightStorage {
   static constexpr PolicyKind policy_kind = PolicyKind::weights;
   using Storage = S;
 };
+/// The name of the format before a layer gives it its element type.
 template <>
 struct WeightStorage<void> {
   static constexpr PolicyKind policy_kind = PolicyKind::weights;
@@ -31,8 +32,8 @@ struct WeightStorage<void> {
 template <class S>
 class PackedWeights {
  public:
-  static constexpr Index panel = 64;
-  static constexpr Index pair = sizeof(S) == 2 ? 2 : 1;
+  static constexpr Index panel = 64;                     ///< outputs that lie side by side
+  static constexpr Index pair = sizeof(S) == 2 ? 2 : 1;  ///< inputs in one line
   using Compute = compute_t<S>;
 
   PackedWeights() noexcept = default;
@@ -59,10 +60,13 @@ class PackedWeights {
     for (Index n = 0; n < weight.extent[0]; ++n) bias_[static_cast<std::size_t>(first + n)] = widen(bias(n));
   }
 
-  Index out() const noexcept { return out_; }
-  Index in() const noexcept { return in_; }
+  Index out() const noexcept { return out_; }  ///< rows of W
+  Index in() const noexcept { return in_; }    ///< columns of W
+  /// Elements from one block of 256 inputs to the next.
   Index block_stride() const noexcept { return ceil_div(out_, panel) * projection_block * panel; }
+  /// The first block of panel p.
   const S* panel_data(Index p) const noexcept { return data_.data() + p * projection_block * panel; }
+  /// The biases of panel p, zeros where there are none.
   const Compute* bias_data(Index p) const noexcept { return bias_.data() + p * panel; }
 
  private:

@@ -12,9 +12,11 @@ namespace lockstep {
 /// Every set gives the same bits. `portable` is plain C++ and exists everywhere.
 enum class InstructionSet { portable, avx2, avx512, neon };
 
+/// All of them, whatever this CPU has.
 inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionSet::portable, InstructionSet::avx2,
                                                                     InstructionSet::avx512, InstructionSet::neon};
 
+/// As LOCKSTEP_INSTRUCTION_SET spells it.
 constexpr const char* name_of(InstructionSet set) noexcept {
   switch (set) {
     case InstructionSet::avx2:

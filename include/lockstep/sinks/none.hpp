@@ -5,6 +5,7 @@
 
 namespace lockstep {
 
+/// No sinks: the default.
 struct NoSinks {
   static constexpr PolicyKind policy_kind = PolicyKind::sinks;
   static constexpr const char* name = "none";
