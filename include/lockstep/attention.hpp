@@ -478,7 +478,7 @@ class Attention {
     return {};
   }
   Status check_position([[maybe_unused]] Index position) const noexcept {
-    if constexpr (requires { position_.check_position(position); }) return position_.check_position(position);
+    if constexpr (detail::ChecksPosition<Position>) return position_.check_position(position);
     return {};
   }
 
@@ -604,9 +604,7 @@ class Attention {
 
   /// Which table rotates this layer's keys; 0 where none does.
   std::uint64_t table() const noexcept {
-    if constexpr (requires {
-                    { position_.identity() } -> std::convertible_to<std::uint64_t>;
-                  })
+    if constexpr (detail::NamesItsTable<Position>)
       return position_.identity();
     else
       return 0;

@@ -128,7 +128,7 @@ namespace detail {
 
 template <class Sharing>
 constexpr bool shares(Index heads, Index kv_heads) noexcept {
-  if constexpr (requires { Sharing::accepts(heads, kv_heads); })
+  if constexpr (AcceptsHeads<Sharing>)
     return Sharing::accepts(heads, kv_heads);
   else
     return heads >= 1 && kv_heads >= 1;
