@@ -6,6 +6,11 @@
 # Run with -D COMPILER= -D SOURCE= -D INCLUDE_DIR= -D SYSTEM_DIRS= -P.
 cmake_minimum_required(VERSION 3.25)
 
+find_program(compiler NAMES ${COMPILER} NO_CACHE)
+if(NOT compiler)
+  message("SKIPPED: no ${COMPILER} here")
+  return()
+endif()
 file(STRINGS ${SOURCE} expectations REGEX "^// expect: ")
 file(STRINGS ${SOURCE} flag_lines REGEX "^// flags: ")
 list(LENGTH expectations expected)
@@ -14,7 +19,7 @@ if(expected EQUAL 0 OR (expected GREATER 1 AND flagged GREATER 0))
   message(FATAL_ERROR "${SOURCE}: must hold one line '// expect: REGEX', or several and no line '// flags: OPTIONS'")
 endif()
 
-set(command ${COMPILER} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR})
+set(command ${compiler} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR})
 foreach(dir IN LISTS SYSTEM_DIRS)
   list(APPEND command -isystem ${dir})
 endforeach()
