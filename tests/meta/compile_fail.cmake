@@ -1,5 +1,5 @@
 # Compiles SOURCE as it stands, which must work, and again with LOCKSTEP_BAD defined, which must fail with the expected
-# sentence. The good half is there so that a failure for another reason does not pass. The file says in comments:
+# sentence, before any other. The good half is there so that a failure for another reason does not pass. The file says in comments:
 #   // expect: REGEX     what an error must say (CMake's regular expressions); where there are several such lines, each is an
 #                        attempt of its own, and LOCKSTEP_BAD is its number, from 1
 #   // flags: OPTIONS    options of the bad half; several such lines, beside one expectation, are attempts of their own
@@ -38,8 +38,13 @@ function(refused number expectation flags)
   )
   if(result EQUAL 0)
     message(FATAL_ERROR "${SOURCE}: bad half ${number} compiles (flags: '${flags}')")
-  elseif(NOT output MATCHES "error: [^\n]*${expectation}")
-    message(FATAL_ERROR "${SOURCE}: bad half ${number} (flags: '${flags}'): no error says '${expectation}':\n${output}")
+  endif()
+  # What is read is the first error.
+  string(REGEX MATCH "error: [^\n]*" first "${output}")
+  if(NOT first MATCHES "${expectation}")
+    message(
+      FATAL_ERROR "${SOURCE}: bad half ${number} (flags: '${flags}'): the first error does not say '${expectation}':\n${output}"
+    )
   endif()
   message(STATUS "refused: ${expectation} ${flags}")
 endfunction()
