@@ -212,17 +212,26 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
 template <class K, class... Policies>
 using AttendOptionsFor = AttendOptions<compute_t<typename detail::CacheIn<K>::Storage>, Policies...>;
 
-/// Whether attend() would take these arguments: ok, or the error that it would raise. Nothing is done.
-template <class... Policies, class Q, detail::CacheOrList K, class Out>
-Status check_attend(const Q& q, const K& caches, Out&& context,
-                    const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
+namespace detail {
+// Where it is asserted it is looked into at once, so that its sentence is the first error.
+template <class C, class Q, class Out>
+consteval bool check_attend_types() noexcept {
   static_assert(ViewableAs<const Q&, const C, 4>,
                 "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
                 "q_len, heads, head_dim]");
   static_assert(
       ViewableAs<Out&, C, 4>,
       "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
+  return true;
+}
+}  // namespace detail
+
+/// Whether attend() would take these arguments: ok, or the error that it would raise. Nothing is done.
+template <class... Policies, class Q, detail::CacheOrList K, class Out>
+Status check_attend(const Q& q, const K& caches, Out&& context,
+                    const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+  using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  static_assert(detail::check_attend_types<C, Q, Out>());
   return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
 }
 
@@ -320,8 +329,9 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
 /// check_attend(), raised before anything is written.
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) {
-  raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  static_assert(detail::check_attend_types<C, Q, Out>());
+  raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
   detail::run_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
 }
 
@@ -334,6 +344,7 @@ void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Ou
                  const AttendOptionsFor<K, Policies...>& options = {}) {
   using Seen = TreeCache<detail::CacheIn<K>>;
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  static_assert(detail::check_attend_types<C, Q, Out>());
   const View<const C, 4> query(q);
   const View<C, 4> out(context);
   raise_unless_ok(detail::check_attend<Seen>(query, parents, caches, out, options));

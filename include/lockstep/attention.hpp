@@ -148,7 +148,7 @@ class Attention {
   /// whatever else fails leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y, detail::CacheIn<K>>());
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
     raise_unless_ok(check_call(call, caches, true));
     detail::Borrowed<Scratch> scratch(*pool_);
@@ -162,7 +162,7 @@ class Attention {
   /// all nodes, in x's order: cache.keep(context, path) then keeps an accepted path and drops the rest.
   template <class X, detail::CacheOrList K, class Y>
   void forward_tree(const X& x, std::span<const Index> parents, K&& caches, Y&& y, const Options& options = {}) const {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y, detail::CacheIn<K>>());
     const Call call{View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}};
     raise_unless_ok(check_call(call, caches, true));
     detail::Borrowed<Scratch> scratch(*pool_);
@@ -172,7 +172,7 @@ class Attention {
   /// Full forward over x [q_len, hidden] or [batch, q_len, hidden] from position 0; no cache is kept.
   template <class X, class Y>
   void forward(const X& x, Y&& y, const Options& options = {}) const {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y>());
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
     raise_unless_ok(check_call(call, NoCaches{}, false));
     detail::Borrowed<Scratch> scratch(*pool_);
@@ -194,20 +194,20 @@ class Attention {
   /// Whether forward() would take these arguments: ok, or the error that it would raise. Nothing is done.
   template <class X, detail::CacheOrList K, class Y>
   Status check(const X& x, const K& caches, Y&& y, const Options& options = {}) const noexcept {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y, detail::CacheIn<K>>());
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches, true);
   }
   /// The same for forward_tree().
   template <class X, detail::CacheOrList K, class Y>
   Status check_tree(const X& x, std::span<const Index> parents, const K& caches, Y&& y,
                     const Options& options = {}) const noexcept {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y, detail::CacheIn<K>>());
     return check_call({View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}}, caches, true);
   }
   /// The same for the full forward.
   template <class X, class Y>
   Status check(const X& x, Y&& y, const Options& options = {}) const noexcept {
-    check_types<X, Y>();
+    static_assert(check_types<X, Y>());
     return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{}, false);
   }
 
@@ -286,14 +286,19 @@ class Attention {
       detail::stands_for<Logits, V> || detail::stands_for<Bias, V> || detail::stands_for<Sinks, V> ||
       detail::stands_for<Norm, V> || detail::stands_for<Dropout, V> || detail::stands_for<Executor, V>;
 
-  template <class X, class Y>
-  static constexpr void check_types() noexcept {
+  // Where it is asserted it is looked into at once, so that its sentence is the first error.
+  template <class X, class Y, class K = Cache>
+  static consteval bool check_types() noexcept {
+    static_assert(std::derived_from<K, Cache>,
+                  "lockstep::Attention: the cache must be of the layer's own type, Layer::Cache, which make_cache() "
+                  "gives");
     static_assert(ViewableAs<const X&, const T, 3>,
                   "lockstep::Attention: x must be a matrix [q_len, hidden] or tensor [batch, q_len, hidden] of the "
                   "layer's element type that lies in memory");
     static_assert(ViewableAs<Y&, T, 3>,
                   "lockstep::Attention: y must be a writable matrix [q_len, hidden] or tensor [batch, q_len, hidden] "
                   "of the layer's element type that lies in memory");
+    return true;
   }
 
   static constexpr const char* element_name() noexcept {
@@ -485,7 +490,7 @@ class Attention {
     return {};
   }
   Status check_position([[maybe_unused]] Index position) const noexcept {
-    if constexpr (requires { position_.check_position(position); }) return position_.check_position(position);
+    if constexpr (detail::ChecksPosition<Position>) return position_.check_position(position);
     return {};
   }
 
@@ -611,9 +616,7 @@ class Attention {
 
   /// Which table rotates this layer's keys; 0 where none does.
   std::uint64_t table() const noexcept {
-    if constexpr (requires {
-                    { position_.identity() } -> std::convertible_to<std::uint64_t>;
-                  })
+    if constexpr (detail::NamesItsTable<Position>)
       return position_.identity();
     else
       return 0;

@@ -11,7 +11,10 @@
 
 namespace lockstep {
 
-/// The kinds of policy. Every policy type says its own by a member `static constexpr PolicyKind policy_kind`.
+/// The kinds of policy. Every policy type says its own by a member `static constexpr PolicyKind policy_kind`. What a
+/// kind may offer besides, a policy offers as it is said there, const and noexcept, or not at all: another form is
+/// refused. For the same bits in every build, a product that feeds an addition is fma() or passes rounded() in a user's
+/// policy too, or the compiler fuses it where it may and not elsewhere.
 enum class PolicyKind { position, mask, heads, logits, bias, sinks, norm, cache, dropout, weights, kernel, executor };
 
 /// One row of attention: which query of which sequence, and where it stands.
@@ -49,16 +52,59 @@ concept OfKind = requires {
   requires P::policy_kind == Kind;
 };
 
+// What a kind of policy may offer beyond what it must, a policy has as asked (const, noexcept, of that type) or not at
+// all: in another form it would be passed over, and what it refuses let through. `&P::member` sees one of any
+// signature.
+template <class P, class... Numbers>
+concept ChecksItself = requires(const P& policy, Numbers... numbers) {
+  { policy.check(numbers...) } noexcept -> std::same_as<Status>;
+};
+template <class P, class... Numbers>
+concept NoOtherCheck =
+    ChecksItself<P, Numbers...> || !requires(P& policy, Numbers... numbers) { policy.check(numbers...); };
+template <class P>
+concept NamesCheck = requires { &P::check; };
+template <class P, class... Numbers>
+concept OptionalCheck = NoOtherCheck<P, Numbers...> && (ChecksItself<P, Numbers...> || !NamesCheck<P>);
+template <class P>
+concept OptionalPrepare = requires(P& policy, Index n) { policy.prepare(n); } || !requires { &P::prepare; };
+
 /// What a policy says of itself, given the numbers that its kind of check takes, if it says anything.
 template <class P, class... Numbers>
 Status check_policy(const P& policy, Numbers... numbers) noexcept {
-  if constexpr (requires {
-                  { policy.check(numbers...) } noexcept -> std::same_as<Status>;
-                })
+  if constexpr (ChecksItself<P, Numbers...>)
     return policy.check(numbers...);
   else
     return {};
 }
+
+template <class M>
+concept ChecksCall = ChecksItself<M, Index, Index, Index>;
+template <class M>
+concept ChecksCallAndHeads = ChecksItself<M, Index, Index, Index, Index>;
+template <class M>
+concept OptionalMaskChecks =
+    NoOtherCheck<M> && NoOtherCheck<M, Index, Index, Index> && NoOtherCheck<M, Index, Index, Index, Index> &&
+    (ChecksItself<M> || ChecksCall<M> || ChecksCallAndHeads<M> || !NamesCheck<M>);
+template <class M>
+concept NarrowsKeys = requires(const M& m, QueryRow q, KeyRange keys) {
+  { m.narrowed(q, keys) } noexcept -> std::same_as<KeyRange>;
+};
+template <class M>
+concept OptionalNarrowed =
+    NarrowsKeys<M> ||
+    !(requires(M& m, QueryRow q, KeyRange keys) { m.narrowed(q, keys); } || requires { &M::narrowed; });
+template <class M, class C>
+concept AddsTo = requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
+  { m.add(s, q, n) } noexcept -> std::same_as<C>;
+  { m.add(block, q, keys) } noexcept;
+};
+template <class M, class C>
+concept NoOtherAdd = AddsTo<M, C> || !requires(M& m, C* block, QueryRow q, KeyRange keys) { m.add(block, q, keys); };
+template <class M>
+concept OptionalAdd = NoOtherAdd<M, float> && NoOtherAdd<M, double> &&
+                      (AddsTo<M, float> || AddsTo<M, double> ||
+                       !(requires(M& m, QueryRow q, Index n) { m.add(1.0F, q, n); } || requires { &M::add; }));
 }  // namespace detail
 
 /// Which keys a query sees. A cheap value; nothing in it may throw.
@@ -76,13 +122,14 @@ Status check_policy(const P& policy, Numbers... numbers) noexcept {
 ///   single keys.
 /// - `add`: what the mask adds to logits, see AddingMask.
 template <class M>
-concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
-               requires(const M& m, QueryRow q, Index n, KeyRange keys) {
-                 { m.range(q, n) } noexcept -> std::same_as<KeyRange>;
-                 { m.block(q, keys) } noexcept -> std::same_as<Visibility>;
-                 { m.visible(q, n) } noexcept -> std::same_as<bool>;
-                 { m.keys_needed(q) } noexcept -> std::same_as<Index>;
-               };
+concept Mask =
+    detail::OfKind<M, PolicyKind::mask> && std::copyable<M> && detail::OptionalMaskChecks<M> &&
+    detail::OptionalNarrowed<M> && detail::OptionalAdd<M> && requires(const M& m, QueryRow q, Index n, KeyRange keys) {
+      { m.range(q, n) } noexcept -> std::same_as<KeyRange>;
+      { m.block(q, keys) } noexcept -> std::same_as<Visibility>;
+      { m.visible(q, n) } noexcept -> std::same_as<bool>;
+      { m.keys_needed(q) } noexcept -> std::same_as<Index>;
+    };
 
 /// A mask that also adds to the logits, after their transform and before hidden keys are left out: fl(s + b).
 /// - `add(s, q, key)`: the logit with the addend, for any key that is present; outside of range(q) it is not looked at.
@@ -90,15 +137,29 @@ concept Mask = detail::OfKind<M, PolicyKind::mask> && std::copyable<M> &&
 ///
 /// Laws: both forms agree bit for bit; an addend of 0 has the bits of none.
 template <class M, class C>
-concept AddingMask = Mask<M> && requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
-  { m.add(s, q, n) } noexcept -> std::same_as<C>;
-  { m.add(block, q, keys) } noexcept;
-};
+concept AddingMask = Mask<M> && detail::AddsTo<M, C>;
 
 namespace detail {
 /// Whether a mask adds in some compute type. In a layer that computes in another one it is refused, not passed over.
 template <class M>
 inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
+}  // namespace detail
+
+namespace detail {
+template <class P>
+concept ChecksPosition = requires(const P& p, Index position) {
+  { p.check_position(position) } noexcept -> std::same_as<Status>;
+};
+template <class P>
+concept OptionalPositionCheck =
+    ChecksPosition<P> ||
+    !(requires(P& p, Index position) { p.check_position(position); } || requires { &P::check_position; });
+template <class P>
+concept NamesItsTable = requires(const P& p) {
+  { p.identity() } noexcept -> std::convertible_to<std::uint64_t>;
+};
+template <class P>
+concept OptionalIdentity = NamesItsTable<P> || !(requires(P& p) { p.identity(); } || requires { &P::identity; });
 }  // namespace detail
 
 /// Rotates query and key head rows by their absolute position, in place.
@@ -114,24 +175,38 @@ inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
 /// delta positions without scaling them.
 template <class P, class C>
 concept Position =
-    detail::OfKind<P, PolicyKind::position> && std::copyable<P> && requires(const P& p, C* row, Index position) {
+    detail::OfKind<P, PolicyKind::position> && std::copyable<P> && detail::OptionalPrepare<P> &&
+    detail::OptionalPositionCheck<P> && detail::OptionalIdentity<P> && requires(const P& p, C* row, Index position) {
       { p.rotate(row, position) } noexcept;
       { p.rotary_dim() } noexcept -> std::same_as<Index>;
       { p.positions() } noexcept -> std::same_as<Index>;
     };
 
-/// Which kv head a query head reads. Law: the result is in [0, kv_heads).
+namespace detail {
 template <class H>
-concept HeadSharing = detail::OfKind<H, PolicyKind::heads> && std::copyable<H> && requires(const H& h, Index n) {
-  { h.kv_head(n, n, n) } noexcept -> std::same_as<Index>;
+concept AcceptsHeads = requires(Index n) {
+  { H::accepts(n, n) } noexcept -> std::same_as<bool>;
 };
+template <class H>
+concept OptionalAccepts =
+    AcceptsHeads<H> || !(requires(H& h, Index n) { h.accepts(n, n); } || requires { &H::accepts; });
+}  // namespace detail
+
+/// Which kv head a query head reads. Law: the result is in [0, kv_heads). Optional: a static
+/// `accepts(heads, kv_heads) -> bool`, which says for which numbers there is such a map.
+template <class H>
+concept HeadSharing = detail::OfKind<H, PolicyKind::heads> && std::copyable<H> && detail::OptionalAccepts<H> &&
+                      requires(const H& h, Index n) {
+                        { h.kv_head(n, n, n) } noexcept -> std::same_as<Index>;
+                      };
 
 /// What happens to a logit between the dot product and the bias.
 /// - `scale(head_dim)`: the factor on the query, in double (rounded once to the compute type).
 /// - `apply(s, q, key)`: the transformed logit; `apply(s, q, keys)`: the same, in place, for the logits s[0 ..
 /// keys.size()) of a range of keys. Law: both forms agree bit for bit.
+/// Optional: `check() -> Status`.
 template <class L, class C>
-concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<L> &&
+concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<L> && detail::OptionalCheck<L> &&
                          requires(const L& l, C s, C* block, QueryRow q, Index n, KeyRange keys) {
                            { l.scale(n) } noexcept -> std::same_as<double>;
                            { l.apply(s, q, n) } noexcept -> std::same_as<C>;
@@ -144,33 +219,35 @@ concept LogitTransform = detail::OfKind<L, PolicyKind::logits> && std::copyable<
 /// Optional: `check(heads) -> Status`, for biases that hold numbers for each head; `prepare(heads)`, called once by the
 /// layer before it checks; `rebind<C>`, the same policy for compute type C.
 template <class B, class C>
-concept LogitBias = detail::OfKind<B, PolicyKind::bias> && std::copyable<B> &&
-                    requires(const B& b, C s, C* block, QueryRow q, Index n, KeyRange keys) {
-                      { b.apply(s, q, n) } noexcept -> std::same_as<C>;
-                      { b.apply(block, q, keys) } noexcept;
-                    };
+concept LogitBias =
+    detail::OfKind<B, PolicyKind::bias> && std::copyable<B> && detail::OptionalCheck<B, Index> &&
+    detail::OptionalPrepare<B> && requires(const B& b, C s, C* block, QueryRow q, Index n, KeyRange keys) {
+      { b.apply(s, q, n) } noexcept -> std::same_as<C>;
+      { b.apply(block, q, keys) } noexcept;
+    };
 
 /// A logit for each query head that takes part in the softmax like one more key with a value of zeros.
 /// - `active`: whether there are any; `logit(head)`: it, finite or -inf, which is none.
 /// Optional: `check(heads) -> Status`; `rebind<C>`.
 template <class S, class C>
-concept SinkLogits = detail::OfKind<S, PolicyKind::sinks> && std::copyable<S> && requires(const S& s, Index head) {
-  { S::active } -> std::convertible_to<bool>;
-  { s.logit(head) } noexcept -> std::convertible_to<C>;
-};
+concept SinkLogits = detail::OfKind<S, PolicyKind::sinks> && std::copyable<S> && detail::OptionalCheck<S, Index> &&
+                     requires(const S& s, Index head) {
+                       { S::active } -> std::convertible_to<bool>;
+                       { s.logit(head) } noexcept -> std::convertible_to<C>;
+                     };
 
 /// Normalises projected queries and keys, in place.
 /// - `active`: whether it does anything; `before_rotation`: whether it comes before the rotation or after it.
 /// - `query(rows, heads, head_dim)`, `key(rows, heads, head_dim)`: the head rows of one token, without gaps.
 /// Optional: `check(heads, kv_heads, head_dim) -> Status`; `rebind<C>`.
 template <class N, class C>
-concept QueryKeyNorm =
-    detail::OfKind<N, PolicyKind::norm> && std::copyable<N> && requires(const N& norm, C* rows, Index n) {
-      { N::active } -> std::convertible_to<bool>;
-      { N::before_rotation } -> std::convertible_to<bool>;
-      { norm.query(rows, n, n) } noexcept;
-      { norm.key(rows, n, n) } noexcept;
-    };
+concept QueryKeyNorm = detail::OfKind<N, PolicyKind::norm> && std::copyable<N> &&
+                       detail::OptionalCheck<N, Index, Index, Index> && requires(const N& norm, C* rows, Index n) {
+                         { N::active } -> std::convertible_to<bool>;
+                         { N::before_rotation } -> std::convertible_to<bool>;
+                         { norm.query(rows, n, n) } noexcept;
+                         { norm.key(rows, n, n) } noexcept;
+                       };
 
 /// Numbers of one kv head's cache.
 struct CacheShape {
@@ -195,6 +272,30 @@ struct CacheBlock<std::int8_t> {
   const float* value_scales = nullptr;  ///< [256]
 };
 
+namespace detail {
+template <class K>
+concept LimitsAppends = requires(const K& cache) {
+  { cache.append_limit() } noexcept -> std::same_as<Index>;
+};
+template <class K>
+concept MissesPlaces = requires(const K& cache, Index n) {
+  { cache.missing_after(n) } noexcept -> std::same_as<KeyRange>;
+};
+template <class K>
+concept ChecksTruncate = requires(const K& cache, Index n) {
+  { cache.check_truncate(n) } noexcept -> std::same_as<Status>;
+};
+template <class K>
+concept OptionalCacheMembers =
+    (LimitsAppends<K> || !(
+                             requires(K& k) { k.append_limit(); } || requires { &K::append_limit; })) &&
+    (MissesPlaces<K> || !(
+                            requires(K& k, Index n) { k.missing_after(n); } || requires { &K::missing_after; })) &&
+    (ChecksTruncate<K> || !(
+                              requires(K& k, Index n) { k.check_truncate(n); } || requires { &K::check_truncate; })) &&
+    (requires(K& k, Index n) { k.reserve(n); } || !requires { &K::reserve; });
+}  // namespace detail
+
 /// Keys and values of one sequence.
 /// - `check_append(tokens)`: ok, or why not; `append(keys, values)`: [tokens, kv_heads, dim], all or nothing, rounded
 /// once to Storage.
@@ -214,6 +315,7 @@ struct CacheBlock<std::int8_t> {
 /// - `check_truncate(n)`: ok, or why places that a row at n may need are gone; truncate(n) then changes nothing.
 template <class K>
 concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typename K::Storage> && std::movable<K> &&
+                        detail::OptionalCacheMembers<K> &&
                         requires(K& k, const K& c, Index n, View<const compute_t<typename K::Storage>, 3> rows) {
                           { c.shape() } noexcept -> std::convertible_to<CacheShape>;
                           { c.length() } noexcept -> std::same_as<Index>;
@@ -226,15 +328,6 @@ concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typ
                         };
 
 namespace detail {
-
-template <class K>
-concept LimitsAppends = requires(const K& cache) {
-  { cache.append_limit() } noexcept -> std::same_as<Index>;
-};
-template <class K>
-concept MissesPlaces = requires(const K& cache, Index n) {
-  { cache.missing_after(n) } noexcept -> std::same_as<KeyRange>;
-};
 
 /// The most tokens that one append may bring before they are attended to.
 template <class K>
@@ -270,9 +363,7 @@ template <class K>
 Status check_truncate(const K& cache, Index length) noexcept {
   if (length < 0 || length > cache.length())
     return Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, cache.length());
-  if constexpr (requires {
-                  { cache.check_truncate(length) } noexcept -> std::same_as<Status>;
-                })
+  if constexpr (ChecksTruncate<K>)
     return cache.check_truncate(length);
   else
     return {};
@@ -306,13 +397,14 @@ Status check_held(const M& mask, QueryRow q, Index kv_len, KeyRange missing) noe
 /// Leaves weights out at random, in training only. `bind(stream)` gives the pattern of one sequence, a value with
 /// `kept(head, query place, key place)` and `factor()`, the 1/(1-p) of the finish.
 /// Law: the pattern depends on seed, stream, head and places alone.
+/// Optional: `check() -> Status`.
 template <class D>
-concept DropoutPattern =
-    detail::OfKind<D, PolicyKind::dropout> && std::copyable<D> && requires(const D& d, std::uint32_t stream, Index n) {
-      { D::active } -> std::convertible_to<bool>;
-      { d.bind(stream).kept(n, n, n) } noexcept -> std::same_as<bool>;
-      { d.bind(stream).factor() } noexcept -> std::same_as<double>;
-    };
+concept DropoutPattern = detail::OfKind<D, PolicyKind::dropout> && std::copyable<D> && detail::OptionalCheck<D> &&
+                         requires(const D& d, std::uint32_t stream, Index n) {
+                           { D::active } -> std::convertible_to<bool>;
+                           { d.bind(stream).kept(n, n, n) } noexcept -> std::same_as<bool>;
+                           { d.bind(stream).factor() } noexcept -> std::same_as<double>;
+                         };
 
 /// The element type in which projection weights are kept: `Storage`.
 template <class W>
@@ -324,6 +416,13 @@ struct TaskArchetype {
   const void* state = nullptr;
   void operator()(Index) const noexcept {}
 };
+template <class E>
+concept SaysWhatPays = requires(const E& e) {
+  { e.parallel_from() } noexcept -> std::convertible_to<Index>;
+};
+template <class E>
+concept OptionalParallelFrom =
+    SaysWhatPays<E> || !(requires(E& e) { e.parallel_from(); } || requires { &E::parallel_from; });
 }  // namespace detail
 
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned. f is any
@@ -331,7 +430,7 @@ struct TaskArchetype {
 /// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds
 /// from which on it pays.
 template <class E>
-concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> &&
+concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> && detail::OptionalParallelFrom<E> &&
                    requires(const E& e, Index n, detail::TaskArchetype& f) {
                      { e.concurrency() } noexcept -> std::same_as<Index>;
                      e.run(n, f);

@@ -149,6 +149,8 @@ inline std::atomic<ErrorHandler> error_handler{nullptr};
 }
 
 /// Sets the handler of builds without exceptions and returns the one before. The default prints the message to stderr.
+/// A shared library that is built with hidden visibility has a handler of its own. What is linked together is built one
+/// way, all with exceptions or all without.
 inline ErrorHandler set_error_handler(ErrorHandler handler) noexcept { return detail::error_handler.exchange(handler); }
 
 #if defined(__cpp_exceptions)

@@ -99,23 +99,27 @@ struct PolicySet {
   using Executor = Select<PolicyKind::executor, Serial>;
 
   static_assert(lockstep::Position<Position, Compute>,
-                "lockstep: the position policy does not offer what concept Position asks");
-  static_assert(lockstep::Mask<Mask>, "lockstep: the mask does not offer what concept Mask asks");
+                "lockstep: the position policy does not offer what concept Position asks, const and noexcept");
+  static_assert(lockstep::Mask<Mask>, "lockstep: the mask does not offer what concept Mask asks, const and noexcept");
   static_assert(!detail::mask_adds<Mask> || AddingMask<Mask, Compute>,
                 "lockstep: the mask adds to logits of another type than those of this layer: an additive mask holds "
                 "numbers of the layer's element type or of a narrower one");
-  static_assert(HeadSharing<Sharing>, "lockstep: the head-sharing policy does not offer what concept HeadSharing asks");
+  static_assert(HeadSharing<Sharing>,
+                "lockstep: the head-sharing policy does not offer what concept HeadSharing asks, const and noexcept");
   static_assert(LogitTransform<Logits, Compute>,
-                "lockstep: the logit transform does not offer what concept LogitTransform asks");
-  static_assert(LogitBias<Bias, Compute>, "lockstep: the bias does not offer what concept LogitBias asks");
-  static_assert(SinkLogits<Sinks, Compute>, "lockstep: the sinks do not offer what concept SinkLogits asks");
-  static_assert(QueryKeyNorm<Norm, Compute>, "lockstep: the q/k norm does not offer what concept QueryKeyNorm asks");
+                "lockstep: the logit transform does not offer what concept LogitTransform asks, const and noexcept");
+  static_assert(LogitBias<Bias, Compute>,
+                "lockstep: the bias does not offer what concept LogitBias asks, const and noexcept");
+  static_assert(SinkLogits<Sinks, Compute>,
+                "lockstep: the sinks do not offer what concept SinkLogits asks, const and noexcept");
+  static_assert(QueryKeyNorm<Norm, Compute>,
+                "lockstep: the q/k norm does not offer what concept QueryKeyNorm asks, const and noexcept");
   static_assert(KeyValueCache<Cache>, "lockstep: the cache does not offer what concept KeyValueCache asks");
   static_assert(std::same_as<compute_t<typename Cache::Storage>, Compute>,
                 "lockstep: the cache's storage must be computed in the layer's compute type: double for double, float, "
                 "half, bfloat16 or int8 for the others");
   static_assert(DropoutPattern<Dropout>,
-                "lockstep: the dropout policy does not offer what concept DropoutPattern asks");
+                "lockstep: the dropout policy does not offer what concept DropoutPattern asks, const and noexcept");
   static_assert(WeightFormat<Weights>, "lockstep: the weight format does not offer what concept WeightFormat asks");
   static_assert(std::same_as<compute_t<typename Weights::Storage>, Compute>,
                 "lockstep: the weights' storage must be computed in the layer's compute type");
@@ -130,7 +134,7 @@ namespace detail {
 
 template <class Sharing>
 constexpr bool shares(Index heads, Index kv_heads) noexcept {
-  if constexpr (requires { Sharing::accepts(heads, kv_heads); })
+  if constexpr (AcceptsHeads<Sharing>)
     return Sharing::accepts(heads, kv_heads);
   else
     return heads >= 1 && kv_heads >= 1;

@@ -212,7 +212,8 @@ struct View {
   constexpr auto at(Index i) const noexcept
     requires(Rank > 1)
   {
-    View<T, Rank - 1> v;
+    // Clang 14 looks into this where a view of one dimension is explicitly instantiated.
+    View<T, Rank == 1 ? 1 : Rank - 1> v;
     v.data = data == nullptr ? nullptr : data + i * stride[0];
     for (std::size_t k = 1; k < static_cast<std::size_t>(Rank); ++k) {
       v.extent[k - 1] = extent[k];

@@ -1,6 +1,6 @@
 // expect: the element type must be float, double, Eigen::half or Eigen::bfloat16
 // expect: the mask does not offer what concept Mask asks
-// expect: the mask does not offer what concept Mask asks
+// expect: the mask does not offer what concept Mask asks, const and noexcept
 // expect: x must be a matrix
 // expect: y must be a writable matrix
 // expect: the cache's storage must be computed in the layer's compute type
@@ -11,6 +11,10 @@
 // expect: the weights' storage must be computed in the layer's compute type
 // expect: the executor does not offer what concept Executor asks
 // expect: the executor does not offer what concept Executor asks
+// expect: the mask does not offer what concept Mask asks, const and noexcept
+// expect: the logit transform does not offer what concept LogitTransform asks, const and noexcept
+// expect: the cache must be of the layer's own type
+// expect: draft trees are offered under kernels Tiled and Specification
 // Element types, storage and policies that lack something.
 #include <lockstep/lockstep.hpp>
 
@@ -33,6 +37,13 @@ struct WithoutNeed {
 };
 struct ThrowingPair : ls::Causal {
   bool visible(ls::QueryRow, ls::Index) const { return true; }
+};
+struct CheckMayThrow : ls::Causal {
+  ls::Status check() const { return {}; }
+};
+struct TransformMayThrow : ls::Scaled {
+  float apply(float s, ls::QueryRow, ls::Index) const { return s; }
+  void apply(float*, ls::QueryRow, ls::KeyRange) const {}
 };
 struct RotatesFloatsOnly {
   static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::position;
@@ -83,6 +94,12 @@ using Layer = ls::Attention<Element, 4, 2, ls::WeightStorage<double>>;
 using Layer = ls::Attention<Element, 4, 2, WithoutConcurrency>;
 #elif LOCKSTEP_BAD == 13
 using Layer = ls::Attention<Element, 4, 2, RunsFunctionPointersOnly>;
+#elif LOCKSTEP_BAD == 14
+using Layer = ls::Attention<Element, 4, 2, CheckMayThrow>;
+#elif LOCKSTEP_BAD == 15
+using Layer = ls::Attention<Element, 4, 2, TransformMayThrow>;
+#elif LOCKSTEP_BAD == 17
+using Layer = ls::Attention<Element, 4, 2, ls::Materialized>;
 #else
 using Layer = ls::Attention<Element, 4, 2, Mask, Storage, Position, Logits, Executor>;
 #endif
@@ -100,6 +117,17 @@ void use(const L& layer) {
   Eigen::MatrixXf y(1, 8);
 #endif
   layer.forward(x, y);
+#if LOCKSTEP_BAD == 16
+  ls::RingCache<Element> cache(layer.cache_shape(), 4);
+#else
+  auto cache = layer.make_cache(4);
+#endif
+#if LOCKSTEP_BAD == 16 || LOCKSTEP_BAD == 17
+  const ls::Index parents[] = {-1};
+  layer.forward_tree(x, parents, cache, y);
+#else
+  (void)cache;
+#endif
 }
 
 void use(const ls::LayerWeights<Element>& weights) {

@@ -1,5 +1,5 @@
-# Builds the golden program by one command line and runs it. Run with -D COMPILER= -D "FLAGS=" -D TESTS_DIR= -D INCLUDE_DIR=
-# -D SYSTEM_DIRS= -D SCRATCH_DIR= -P.
+# Builds the golden program, or that of SOURCES, by one command line and runs it. Run with -D COMPILER= -D "FLAGS="
+# -D TESTS_DIR= -D INCLUDE_DIR= -D SYSTEM_DIRS= -D SCRATCH_DIR= -P.
 cmake_minimum_required(VERSION 3.25)
 
 find_program(compiler NAMES ${COMPILER} NO_CACHE)
@@ -13,7 +13,12 @@ foreach(dir IN LISTS SYSTEM_DIRS)
   list(APPEND options -isystem ${dir})
 endforeach()
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
-file(GLOB sources ${TESTS_DIR}/golden/*_cases.cpp ${TESTS_DIR}/golden/golden_main.cpp ${TESTS_DIR}/meta/kernel_instances.cpp)
+set(sources ${SOURCES})
+if(NOT sources)
+  file(
+    GLOB sources ${TESTS_DIR}/golden/*_cases.cpp ${TESTS_DIR}/golden/golden_main.cpp ${TESTS_DIR}/meta/kernel_instances.cpp
+  )
+endif()
 message(STATUS "${compiler}, flags: '${FLAGS}'")
 file(REMOVE_RECURSE ${SCRATCH_DIR})
 file(MAKE_DIRECTORY ${SCRATCH_DIR})

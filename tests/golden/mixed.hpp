@@ -14,9 +14,13 @@ struct Part {
   const char* name;
   Session* (*begin)();
   void (*forward)(Session*, int tokens);
-  std::uint64_t (*end)(Session*);  ///< the hash of all that came out
+  const char* (*refusal)(Session*);  ///< what it says to more tokens than fit
+  void (*force)(const char* set);    ///< from now on this instruction set, where the CPU has it
+  const char* (*set)();              ///< the name of the one in use
+  std::uint64_t (*end)(Session*);    ///< the hash of all that came out
 };
 
-extern const Part plain, other;
+// The one may lie in a shared library that shows nothing else.
+[[gnu::visibility("default")]] extern const Part plain, other;
 
 }  // namespace mixed

@@ -45,6 +45,22 @@ void forward(Session* s, int tokens) {
   s->done += tokens;
 }
 
+const char* refusal(Session* s) {
+  static ls::Status status;
+  const Index left = s->fast.capacity() - s->fast.length();
+  std::vector<float> rows(at((left + 1) * Session::hidden));
+  const auto x = ls::View<float, 2>::contiguous(rows.data(), {left + 1, Session::hidden});
+  std::vector<float> results(rows.size());
+  status = s->tiled.check(x, s->fast, ls::View<float, 2>::contiguous(results.data(), {left + 1, Session::hidden}));
+  return status.message();
+}
+
+void force(const char* set) {
+  for (const ls::InstructionSet one : ls::all_instruction_sets)
+    if (std::strcmp(set, ls::name_of(one)) == 0 && ls::cpu_has(one)) ls::force_instruction_set(one);
+}
+const char* set() { return ls::name_of(ls::instruction_set()); }
+
 std::uint64_t end(Session* s) {
   Hash hash;
   hash.add(s->y);
@@ -58,6 +74,6 @@ std::uint64_t end(Session* s) {
 
 }  // namespace
 
-const Part LOCKSTEP_PART{LOCKSTEP_TEXT(LOCKSTEP_PART), &begin, &forward, &end};
+const Part LOCKSTEP_PART{LOCKSTEP_TEXT(LOCKSTEP_PART), &begin, &forward, &refusal, &force, &set, &end};
 
 }  // namespace mixed

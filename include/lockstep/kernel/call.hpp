@@ -94,7 +94,7 @@ struct AttentionRules {
 
   /// The part of some keys of that range of which the mask has to be asked: nothing in the rest is visible.
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
-    if constexpr (requires { mask.narrowed(q, keys); }) {
+    if constexpr (detail::NarrowsKeys<MaskPolicy>) {
       if (!keys.empty()) return mask.narrowed(q, keys);
     }
     return keys;
@@ -104,7 +104,7 @@ struct AttentionRules {
   template <class C>
   [[gnu::always_inline]] C transform(C s, QueryRow q, Index key) const noexcept {
     s = bias.apply(logits.apply(s, q, key), q, key);
-    if constexpr (requires { mask.add(s, q, key); }) s = mask.add(s, q, key);
+    if constexpr (AddingMask<MaskPolicy, C>) s = mask.add(s, q, key);
     return s;
   }
   /// The same, in place, for a range of keys.
@@ -112,7 +112,7 @@ struct AttentionRules {
   [[gnu::always_inline]] void transform(C* s, QueryRow q, KeyRange keys) const noexcept {
     logits.apply(s, q, keys);
     bias.apply(s, q, keys);
-    if constexpr (requires { mask.add(s, q, keys); }) mask.add(s, q, keys);
+    if constexpr (AddingMask<MaskPolicy, C>) mask.add(s, q, keys);
   }
   /// Scaled logits of a range of keys, in place, as they stand at the stage that is asked for.
   template <class C>

@@ -6,14 +6,6 @@
 namespace lockstep {
 
 namespace detail {
-template <class M>
-concept ChecksCall = requires(const M& mask, Index n) {
-  { mask.check(n, n, n) } noexcept -> std::same_as<Status>;
-};
-template <class M>
-concept ChecksCallAndHeads = requires(const M& mask, Index n) {
-  { mask.check(n, n, n, n) } noexcept -> std::same_as<Status>;
-};
 /// Whether a mask cannot be asked about rows before it has been checked for a call.
 template <class M>
 inline constexpr bool holds_arrays = ChecksCall<M> || ChecksCallAndHeads<M>;
@@ -38,9 +30,7 @@ Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Ind
 /// The part of `keys` of which a mask still has to be asked.
 template <class M>
 KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
-  if constexpr (requires {
-                  { mask.narrowed(q, keys) } noexcept -> std::same_as<KeyRange>;
-                })
+  if constexpr (NarrowsKeys<M>)
     return mask.narrowed(q, keys);
   else
     return keys;

@@ -91,7 +91,8 @@ inline InstructionSet instruction_set() noexcept {
   return detail::chosen_instruction_set().load(std::memory_order_relaxed);
 }
 
-/// Uses another set from now on; calls that are running finish with theirs. Errors: a set that this CPU lacks.
+/// Uses another set from now on; calls that are running finish with theirs. A shared library that is built with hidden
+/// visibility has a choice of its own; the environment variable reaches all. Errors: a set that this CPU lacks.
 inline void force_instruction_set(InstructionSet set) {
   if (!cpu_has(set))
     raise(Status::invalid("instruction set", "given %s, allowed what this CPU has: best is %s", name_of(set),

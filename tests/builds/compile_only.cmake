@@ -1,0 +1,29 @@
+# Compiles SOURCES, several of them as one translation unit, and links nothing: no error, no warning. The library's
+# headers are no system headers here. Run with -D COMPILER= -D "FLAGS=" -D SOURCES= -D TESTS_DIR= -D INCLUDE_DIR=
+# -D SYSTEM_DIRS= -D UNIT= -P; UNIT is the file to write where there are several sources.
+cmake_minimum_required(VERSION 3.25)
+
+find_program(compiler NAMES ${COMPILER} NO_CACHE)
+if(NOT compiler)
+  message("SKIPPED: no ${COMPILER} here")
+  return()
+endif()
+
+set(unit ${SOURCES})
+list(LENGTH unit count)
+if(count GREATER 1)
+  list(TRANSFORM SOURCES REPLACE "(.+)" "#include \"\\1\"\n" OUTPUT_VARIABLE lines)
+  list(JOIN lines "" text)
+  set(unit ${UNIT})
+  file(WRITE ${unit} "${text}")
+endif()
+set(command ${compiler} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR} -I ${TESTS_DIR})
+foreach(dir IN LISTS SYSTEM_DIRS)
+  list(APPEND command -isystem ${dir})
+endforeach()
+separate_arguments(flags UNIX_COMMAND "${FLAGS}")
+execute_process(
+  COMMAND ${command} -Werror -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wcast-qual -Wundef
+          -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion -Wnull-dereference ${flags} ${unit}
+  COMMAND_ERROR_IS_FATAL ANY
+)
