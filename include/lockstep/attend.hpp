@@ -66,12 +66,25 @@ Status check_caches(const K& caches, Index batch) noexcept {
 template <class C>
 Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, Index batch, Index heads, Index q_len,
                      Index kv_len) noexcept {
-  if (lse.present() || lse.size() != 0)
-    if (Status s = check_shape<C, 3>("lse", lse, {batch, heads, q_len}); !s.ok()) return s;
-  if (weights.present() || weights.size() != 0)
-    if (Status s = check_shape<C, 4>("weights", weights, {batch, heads, q_len, kv_len}); !s.ok()) return s;
-  if (raw_logits.present() || raw_logits.size() != 0)
-    if (Status s = check_shape<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len}); !s.ok()) return s;
+  if (Status s = check_optional<C, 3>("lse", lse, {batch, heads, q_len}); !s.ok()) return s;
+  if (Status s = check_optional<C, 4>("weights", weights, {batch, heads, q_len, kv_len}); !s.ok()) return s;
+  return check_optional<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len});
+}
+
+/// The memory of a list, and of a workspace that is the caller's.
+template <class T>
+ByteRange bytes_of(std::span<T> list) noexcept {
+  return list.empty() ? ByteRange{} : bytes_of(View<T, 1>(list));
+}
+inline ByteRange bytes_of(const Workspace* workspace) noexcept {
+  return workspace == nullptr ? ByteRange{} : bytes_of(workspace->given());
+}
+
+/// Refuses a place of the first query from which sums with lengths and windows could leave 64 bits.
+inline Status check_offset(Index offset) noexcept {
+  constexpr Index limit = Index{1} << 62;
+  if (offset < -limit || offset > limit)
+    return Status::invalid("offset", "given %" PRId64 ", allowed -2^62 to 2^62", offset);
   return {};
 }
 
@@ -94,7 +107,8 @@ struct AttendOptions {
   using Set = PolicySet<C, Policies...>;
   static_assert(!Set::Norm::active,
                 "lockstep::attend: q and k are normalised before attend(); a q/k norm is for layers");
-  /// Place of the first query. Default: kv_len - q_len of each sequence, so that the last query stands at the last key.
+  /// Place of the first query, -2^62 to 2^62. Default: kv_len - q_len of each sequence, so that the last query stands
+  /// at the last key.
   std::optional<Index> offset{};
   /// Ragged batch: q [tokens, heads, head_dim] holds the queries of these many rows a sequence, one sequence after the
   /// other, each with its own cache. All results have q's shape: batch 1, q_len tokens.
@@ -122,8 +136,14 @@ namespace detail {
 template <class Options, class C, class K>
 KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K& caches) noexcept {
   const Sequences sequences(query.extent[0], query.extent[1], options.lengths);
-  KernelShape shape{
-      sequences.count, sequences.longest(), 0, query.extent[2], 0, query.extent[3], 0, options.executor.concurrency()};
+  KernelShape shape{sequences.count,
+                    sequences.longest(),
+                    0,
+                    query.extent[2],
+                    0,
+                    query.extent[3],
+                    0,
+                    concurrency_of(options.executor)};
   for (Index b = 0; b < sequences.count; ++b) {
     const auto& cache = *cache_at(caches, b);
     shape.kv_len = cache.length() > shape.kv_len ? cache.length() : shape.kv_len;
@@ -171,10 +191,14 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
             check_shape<C, 4>("context", context, {batch, q_len, heads, cache_at(caches, 0)->shape().v_head_dim});
         !s.ok())
       return s;
+  } else if (Status s = check_shape<C, 4>("context", context, {batch, q_len, heads, context.extent[3]}); !s.ok()) {
+    return s;
   }
-  if (Status s = check_policy(options.logits); !s.ok()) return s;
+  if (Status s = check_logits<C>(options.logits, head_dim); !s.ok()) return s;
   if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
   if (Status s = check_policy(options.sinks, heads); !s.ok()) return s;
+  if (!tree && options.offset)
+    if (Status s = check_offset(*options.offset); !s.ok()) return s;
   const KernelShape shape = kernel_shape(options, query, caches);
   if (Status s = check_results<C>(options.weights, options.raw_logits, options.lse, batch, heads, q_len, shape.kv_len);
       !s.ok())
@@ -194,13 +218,15 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
             !s.ok())
           return s;
   }
-  if (overlap(bytes_of(query), bytes_of(context)))
-    return Status::invalid("context", "given memory that overlaps q, allowed memory of its own");
-  for (const auto& [name, bytes] : {std::pair{"lse", bytes_of(options.lse)},
-                                    {"weights", bytes_of(options.weights)},
-                                    {"raw_logits", bytes_of(options.raw_logits)}})
-    if (overlap(bytes, bytes_of(query)) || overlap(bytes, bytes_of(context)))
-      return Status::invalid(name, "given memory that overlaps q or context, allowed memory of its own");
+  if (Status s = check_apart<3, 5>(
+          {{{"q", bytes_of(query)}, {"lengths", bytes_of(options.lengths)}, {"parents", bytes_of(parents)}}},
+          {{{"context", bytes_of(context)},
+            {"lse", bytes_of(options.lse)},
+            {"weights", bytes_of(options.weights)},
+            {"raw_logits", bytes_of(options.raw_logits)},
+            {"workspace", bytes_of(options.workspace)}}});
+      !s.ok())
+    return s;
   if (options.workspace != nullptr)
     return options.workspace->check(attend_bytes<Options, C, CacheIn<K>, Seen>(shape, batch * q_len));
   return {};

@@ -94,7 +94,8 @@ class Attention {
     View<Compute, 3>
         context{};  ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
     View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of cache length + row
-    std::optional<Index> offset{};     ///< the cache length that the caller counts on; another one is refused
+    std::optional<Index> offset{};     ///< the cache length that the caller counts on; another one is refused. 0
+                                       ///< without a cache
     const Mask* mask = nullptr;        ///< instead of the layer's own, for this call
     Mode mode = Mode::inference;       ///< training: the dropout policy takes part
     std::span<const std::uint32_t> dropout_streams{};  ///< one a sequence; empty: 0 for all
@@ -212,13 +213,13 @@ class Attention {
   }
 
   /// Workspace of a forward of `batch` sequences with at most q_len queries each, at most kv_len keys afterwards, in
-  /// bytes, alignment included.
+  /// bytes, alignment included. Sizes that no memory holds give 2^45 or more.
   Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
-    return call_bytes(batch, batch * q_len, q_len, kv_len, !bounded_rows(mask_), false) + Workspace::alignment;
+    return stated_bytes(batch, q_len, kv_len, !bounded_rows(mask_), false);
   }
   /// The same for forward_tree().
   Index tree_workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
-    return call_bytes(batch, batch * q_len, q_len, kv_len, false, true) + Workspace::alignment;
+    return stated_bytes(batch, q_len, kv_len, false, true);
   }
 
   const LayerShape& shape() const noexcept { return shape_; }  ///< the sizes, none of them 0
@@ -342,6 +343,14 @@ class Attention {
                                      {"shape.kv_heads", shape_.kv_heads}})
       if (size < 1 || size >= limit) return Status::invalid(name, "given %" PRId64 ", allowed 1 to 2^31 - 1", size);
     if (Status s = detail::check_heads(sharing_, shape_.heads, shape_.kv_heads); !s.ok()) return s;
+    constexpr Index widest = Index{1} << 40;
+    if (query_width() > widest || context_width() > widest)
+      return Status::invalid(
+          "shape", "given %" PRId64 " heads of %" PRId64 " and %" PRId64 ", allowed 2^40 numbers in all heads",
+          shape_.heads, shape_.head_dim, shape_.v_head_dim);
+    using Packed = PackedWeights<WeightElement>;
+    if (Status s = Packed::check(query_width() + key_width() + value_width(), shape_.hidden); !s.ok()) return s;
+    if (Status s = Packed::check(shape_.hidden, context_width()); !s.ok()) return s;
     if (Status s = detail::check_shape("weights.query", weights.query, {query_width(), shape_.hidden}); !s.ok())
       return s;
     if (Status s = detail::check_shape("weights.key", weights.key, {key_width(), shape_.hidden}); !s.ok()) return s;
@@ -355,13 +364,13 @@ class Attention {
     return check_bias("weights.output_bias", weights.output_bias, shape_.hidden);
   }
   static Status check_bias(const char* name, const View<const T, 1>& bias, Index width) noexcept {
-    return bias.present() || bias.size() != 0 ? detail::check_shape(name, bias, {width}) : Status{};
+    return detail::check_optional(name, bias, {width});
   }
   Status check_policies() const noexcept {
     if (position_.rotary_dim() > shape_.head_dim)
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
                              position_.rotary_dim(), shape_.head_dim);
-    if (Status s = detail::check_policy(logits_); !s.ok()) return s;
+    if (Status s = detail::check_logits<Compute>(logits_, shape_.head_dim); !s.ok()) return s;
     if (Status s = detail::check_policy(bias_, shape_.heads); !s.ok()) return s;
     if (Status s = detail::check_policy(sinks_, shape_.heads); !s.ok()) return s;
     if (Status s = detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim); !s.ok()) return s;
@@ -377,30 +386,25 @@ class Attention {
   Status check_call(const Call& call, const K& caches, bool cached) const noexcept {
     const auto [batch, q_len, hidden] = call.x.extent;
     const Options& options = call.options;
+    if (pool_ == nullptr) return Status::invalid("layer", "given one that was moved from, allowed one with weights");
     if (Status s = detail::check_shape("x", call.x, {batch, q_len, shape_.hidden}); !s.ok()) return s;
     if (Status s = detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}); !s.ok()) return s;
-    if (detail::overlap(detail::bytes_of(call.x), detail::bytes_of(call.y)))
-      return Status::invalid("y", "given memory that overlaps x, allowed memory of its own");
     const detail::Sequences sequences = call.sequences();
     if (Status s = sequences.check(batch, q_len); !s.ok()) return s;
-    if constexpr (!std::same_as<K, NoCaches>)
+    if constexpr (!std::same_as<K, NoCaches>) {
       if (Status s = check_each_cache(caches, sequences, options); !s.ok()) return s;
+    } else {
+      if (Status s = check_uncached(sequences, options); !s.ok()) return s;
+    }
     const Index kv_len = longest_after(caches, sequences);
     if (Status s = detail::check_results<Compute>(options.weights, options.raw_logits, options.lse, batch, shape_.heads,
                                                   q_len, kv_len);
         !s.ok())
       return s;
-    if (options.context.present() || options.context.size() != 0)
-      if (Status s = detail::check_shape("context", options.context, {batch, q_len, context_width()}); !s.ok())
-        return s;
-    if (options.positions.present() || options.positions.size() != 0)
-      if (Status s = detail::check_shape("positions", options.positions, {batch, q_len}); !s.ok()) return s;
-    for (const auto& [name, bytes] : {std::pair{"lse", detail::bytes_of(options.lse)},
-                                      {"weights", detail::bytes_of(options.weights)},
-                                      {"raw_logits", detail::bytes_of(options.raw_logits)},
-                                      {"context", detail::bytes_of(options.context)}})
-      if (detail::overlap(bytes, detail::bytes_of(call.x)) || detail::overlap(bytes, detail::bytes_of(call.y)))
-        return Status::invalid(name, "given memory that overlaps x or y, allowed memory of its own");
+    if (Status s = detail::check_optional("context", options.context, {batch, q_len, context_width()}); !s.ok())
+      return s;
+    if (Status s = detail::check_optional("positions", options.positions, {batch, q_len}); !s.ok()) return s;
+    if (Status s = check_memory(call); !s.ok()) return s;
     if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count); !s.ok())
       return s;
     if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads);
@@ -422,6 +426,31 @@ class Attention {
       return options.workspace->check(
           call_bytes(sequences.count, call.rows(), sequences.longest(), kv_len, later, call.tree.given));
     return {};
+  }
+
+  /// Sequences without caches stand at the start, and get caches for the time of the call.
+  Status check_uncached(const detail::Sequences& sequences, const Options& options) const noexcept {
+    if (options.offset && *options.offset != 0)
+      return Status::invalid("offset", "given %" PRId64 ", allowed 0 without a cache", *options.offset);
+    constexpr Index most = Index{1} << 31;
+    if (sequences.count > most)
+      return Status::length("x", "given %" PRId64 " sequences, allowed up to 2^31 without caches", sequences.count);
+    return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
+  }
+
+  Status check_memory(const Call& call) const noexcept {
+    using detail::bytes_of;
+    const Options& options = call.options;
+    return detail::check_apart<4, 6>({{{"x", bytes_of(call.x)},
+                                       {"positions", bytes_of(options.positions)},
+                                       {"lengths", bytes_of(options.lengths)},
+                                       {"parents", bytes_of(call.tree.parents)}}},
+                                     {{{"y", bytes_of(call.y)},
+                                       {"lse", bytes_of(options.lse)},
+                                       {"weights", bytes_of(options.weights)},
+                                       {"raw_logits", bytes_of(options.raw_logits)},
+                                       {"context", bytes_of(options.context)},
+                                       {"workspace", bytes_of(options.workspace)}}});
   }
 
   /// The most keys that a sequence will have.
@@ -548,6 +577,11 @@ class Attention {
 
   Index rows_at_once(Index rows, bool later) const noexcept { return later || rows < chunk_rows ? rows : chunk_rows; }
 
+  Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
+    const auto bounded = [](Index size) noexcept { return Workspace::product(size); };
+    return call_bytes(bounded(batch), Workspace::product(batch, q_len), bounded(q_len), bounded(kv_len), later, tree) +
+           Workspace::alignment;
+  }
   Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
     const Index at_once = rows_at_once(rows, later);
     const KernelShape shape{batch < at_once ? batch : at_once,
@@ -557,16 +591,18 @@ class Attention {
                             shape_.kv_heads,
                             shape_.head_dim,
                             shape_.v_head_dim,
-                            executor_.concurrency(),
+                            detail::concurrency_of(executor_),
                             tree ? TreeCache<Cache>::own_bytes(cache_shape()) : 0};
     return Workspace::bytes_for<Index>(batch) +
            (tree ? Workspace::bytes_for<AttentionCall<Compute, TreeCache<Cache>>>(shape.sequences) +
                        Workspace::bytes_for<TreeCache<Cache>>(shape.sequences) + Workspace::bytes_for<Index>(rows) +
                        Workspace::bytes_for<Index>(at_once)
                  : Workspace::bytes_for<AttentionCall<Compute, Cache>>(shape.sequences)) +
-           Workspace::bytes_for<Index>(at_once) + Workspace::bytes_for<Compute>(at_once * qkv_.out()) +
-           Workspace::bytes_for<Compute>(at_once * context_width()) +
-           Workspace::bytes_for<Compute>(at_once * shape_.hidden) + Kernel::template bytes<Compute>(shape);
+           Workspace::bytes_for<Index>(at_once) +
+           Workspace::bytes_for<Compute>(Workspace::product(at_once, qkv_.out())) +
+           Workspace::bytes_for<Compute>(Workspace::product(at_once, context_width())) +
+           Workspace::bytes_for<Compute>(Workspace::product(at_once, shape_.hidden)) +
+           Kernel::template bytes<Compute>(shape);
   }
 
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection. Seen: the

@@ -426,7 +426,8 @@ concept OptionalParallelFrom =
 }  // namespace detail
 
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned. f is any
-/// callable that does not throw; it has state.
+/// callable that does not throw; it has state. run() may throw, once no f runs any more: the call that it serves fails
+/// with that, and leaves caches as they were.
 /// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds
 /// from which on it pays.
 template <class E>

@@ -2,6 +2,8 @@
 // attend().
 #pragma once
 
+#include <limits>
+
 #include "lockstep/bias/none.hpp"
 #include "lockstep/cache/contiguous.hpp"
 #include "lockstep/concepts.hpp"
@@ -155,6 +157,19 @@ Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept
                              "given kv head %" PRId64 " for query head %" PRId64 ", allowed 0 to %" PRId64, g, h,
                              kv_heads - 1);
   }
+  return {};
+}
+
+/// Refuses a logit transform's own numbers, and a factor on the query that is none in the compute type C.
+template <class C, class L>
+Status check_logits(const L& logits, Index head_dim) noexcept {
+  if (Status s = check_policy(logits); !s.ok()) return s;
+  const double scale = logits.scale(head_dim), size = scale < 0 ? -scale : scale;
+  if (scale != 0 && !(size >= static_cast<double>(std::numeric_limits<C>::min()) &&
+                      size <= static_cast<double>(std::numeric_limits<C>::max())))
+    return Status::invalid("scale", "given %g, allowed numbers from %g to %g in size, or 0", scale,
+                           static_cast<double>(std::numeric_limits<C>::min()),
+                           static_cast<double>(std::numeric_limits<C>::max()));
   return {};
 }
 

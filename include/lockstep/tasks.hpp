@@ -31,25 +31,43 @@ Index parallel_from_of(const Run& executor) noexcept {
     return parallel_from_nanoseconds;
 }
 
-/// Runs work(slot, task) for every task in [0, tasks), slot < executor.concurrency(): one slot runs one task at a time,
-/// so scratch is per slot. Tasks are taken in order. Each slot has the default floating-point environment.
+/// How many slots an executor gets: what it says, within bounds that no machine reaches, so that scratch for each is a
+/// size.
+template <class Run>
+Index concurrency_of(const Run& executor) noexcept {
+  constexpr Index most = 4096;
+  const Index said = executor.concurrency();
+  return said < 1 ? 1 : said < most ? said : most;
+}
+
+/// Runs work(slot, task) for every task in [0, tasks), slot < concurrency_of(executor): one slot runs one task at a
+/// time, so scratch is per slot. Tasks are taken in order. Each slot has the default floating-point environment. Slots
+/// are numbered as they start, whatever numbers the executor hands out, and any of them takes all that is left: jobs
+/// that run twice, or not all of them, change nothing. Errors: an executor that returns before all tasks were taken.
 template <class Run, class Work>
 void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work) {
-  const Index concurrency = effort.nanoseconds() < parallel_from_of(executor) ? 1 : executor.concurrency();
+  const Index concurrency = effort.nanoseconds() < parallel_from_of(executor) ? 1 : concurrency_of(executor);
   const Index slots = tasks < concurrency ? tasks : concurrency;
   if (slots <= 1) {
     const FloatEnvironment environment;
     for (Index task = 0; task < tasks; ++task) work(Index{0}, task);
     return;
   }
-  std::atomic<Index> next{0};
-  auto slot_work = [&next, &work, tasks](Index slot) noexcept {
+  std::atomic<Index> next{0}, started{0};
+  auto slot_work = [&next, &started, &work, tasks, slots](Index) noexcept {
+    const Index slot = started.fetch_add(1, std::memory_order_relaxed);
+    if (slot >= slots) return;
     const FloatEnvironment environment;
     for (Index task = next.fetch_add(1, std::memory_order_relaxed); task < tasks;
          task = next.fetch_add(1, std::memory_order_relaxed))
       work(slot, task);
   };
   executor.run(slots, slot_work);
+  if (next.load(std::memory_order_relaxed) < tasks)
+    raise(Status::invalid("executor",
+                          "given one that returned with %" PRId64 " of %" PRId64
+                          " jobs begun, allowed one that runs all of them",
+                          started.load(std::memory_order_relaxed), slots));
 }
 
 }  // namespace detail

@@ -125,7 +125,7 @@ struct View {
     Index step = 1;
     for (std::size_t i = static_cast<std::size_t>(Rank); i-- > 0;) {
       v.stride[i] = step;
-      step *= extent_[i];
+      step = wrapped_product(step, extent_[i]);
     }
     return v;
   }
@@ -151,7 +151,7 @@ struct View {
       for (int k = 0; k < n; ++k) {
         const int i = column_major ? k : n - 1 - k;
         set(rank - n + i, static_cast<Index>(u.dimension(detail::AxisNumber{i})), step);
-        step *= static_cast<Index>(u.dimension(detail::AxisNumber{i}));
+        step = wrapped_product(step, static_cast<Index>(u.dimension(detail::AxisNumber{i})));
       }
       lead(n);
     } else if constexpr (detail::MdspanLike<Source>) {
@@ -196,10 +196,16 @@ struct View {
   /// Number of elements.
   constexpr Index size() const noexcept {
     Index n = 1;
-    for (const Index e : extent) n *= e;
+    for (const Index e : extent) n = wrapped_product(n, e);
     return n;
   }
   constexpr bool present() const noexcept { return data != nullptr; }  ///< points somewhere
+  /// Whether some extent is 0: then there are no elements, and no memory is needed.
+  constexpr bool empty() const noexcept {
+    for (const Index e : extent)
+      if (e == 0) return true;
+    return false;
+  }
 
   /// The part [first, first + count) of dimension `axis`.
   constexpr View part(int axis, Index first, Index count) const noexcept {
@@ -223,6 +229,10 @@ struct View {
   }
 
  private:
+  // Extents that 64 bits do not count are for the functions that take views to refuse: here they only must not trap.
+  static constexpr Index wrapped_product(Index a, Index b) noexcept {
+    return static_cast<Index>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  }
   constexpr void set(int axis, Index n, Index step) noexcept {
     extent[static_cast<std::size_t>(axis)] = n;
     stride[static_cast<std::size_t>(axis)] = step;
@@ -270,8 +280,27 @@ struct ShapeText {
   }
 };
 
-/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, and extents or
-/// strides whose products leave 64 bits.
+/// Whether the elements of a checked view lie at places of their own: each stride reaches beyond all that the smaller
+/// ones span. (Strides that interleave without meeting are not told from those that meet.)
+template <class T, int Rank>
+constexpr bool lies_apart(const View<T, Rank>& view) noexcept {
+  Index spanned = 0;  // the largest distance from the first element, by the strides so far
+  std::array<bool, static_cast<std::size_t>(Rank)> done{};
+  for (int round = 0; round < Rank; ++round) {
+    std::size_t least = done.size();
+    const auto size = [&view](std::size_t i) { return view.stride[i] < 0 ? -view.stride[i] : view.stride[i]; };
+    for (std::size_t i = 0; i < done.size(); ++i)
+      if (!done[i] && view.extent[i] > 1 && (least == done.size() || size(i) < size(least))) least = i;
+    if (least == done.size()) return true;
+    if (size(least) <= spanned) return false;
+    spanned += (view.extent[least] - 1) * size(least);
+    done[least] = true;
+  }
+  return true;
+}
+
+/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, extents or strides
+/// whose products leave 64 bits, and, where it can be written, elements that share memory.
 template <class T, int Rank>
 Status check_shape(const char* argument, const View<T, Rank>& view,
                    const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
@@ -296,7 +325,17 @@ Status check_shape(const char* argument, const View<T, Rank>& view,
       return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes",
                              ShapeText(view.stride).c_str(), ShapeText(allowed).c_str());
   }
+  if constexpr (!std::is_const_v<T>)
+    if (!lies_apart(view))
+      return Status::invalid(argument, "given strides %s for %s, allowed strides that part all numbers to be written",
+                             ShapeText(view.stride).c_str(), ShapeText(allowed).c_str());
   return {};
+}
+/// The same for an optional view: an absent one passes.
+template <class T, int Rank>
+Status check_optional(const char* argument, const View<T, Rank>& view,
+                      const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
+  return view.present() || !view.empty() ? check_shape(argument, view, allowed) : Status{};
 }
 
 /// The bytes [first, last) between the lowest and the highest element of a checked view.
@@ -305,7 +344,7 @@ struct ByteRange {
 };
 template <class T, int Rank>
 ByteRange bytes_of(const View<T, Rank>& view) noexcept {
-  if (view.data == nullptr || view.size() == 0) return {};
+  if (view.data == nullptr || view.empty()) return {};
   Index low = 0, high = 0;
   for (std::size_t i = 0; i < view.extent.size(); ++i) {
     const Index step = (view.extent[i] - 1) * view.stride[i];
@@ -316,6 +355,26 @@ ByteRange bytes_of(const View<T, Rank>& view) noexcept {
           base + static_cast<std::uintptr_t>((high + 1) * static_cast<Index>(sizeof(T)))};
 }
 inline bool overlap(ByteRange a, ByteRange b) noexcept { return a.first < b.last && b.first < a.last; }
+
+/// An argument's memory.
+struct NamedBytes {
+  const char* name;
+  ByteRange bytes;
+};
+/// Refuses memory to be written that is also another argument's. Absent views have none.
+template <std::size_t Read, std::size_t Written>
+Status check_apart(const std::array<NamedBytes, Read>& read, const std::array<NamedBytes, Written>& written) noexcept {
+  const auto shared = [](const NamedBytes& a, const NamedBytes& b) noexcept {
+    return Status::invalid(a.name, "given memory that overlaps %s, allowed memory of its own", b.name);
+  };
+  for (std::size_t i = 0; i < Written; ++i) {
+    for (std::size_t j = 0; j < Read; ++j)
+      if (overlap(written[i].bytes, read[j].bytes)) return shared(written[i], read[j]);
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(written[i].bytes, written[j].bytes)) return shared(written[i], written[j]);
+  }
+  return {};
+}
 
 }  // namespace detail
 

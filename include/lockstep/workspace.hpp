@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lockstep/contract.hpp"
@@ -53,9 +54,21 @@ class Workspace {
   /// What take<T>(n) uses up.
   template <class T>
   static constexpr Index bytes_for(Index n) noexcept {
-    return round_up(n * static_cast<Index>(sizeof(T)), alignment);
+    return round_up(product(n, static_cast<Index>(sizeof(T))), alignment);
+  }
+  /// The product of sizes from 0 on, at most 2^45: more than any memory has, and so little that sums of a call's parts
+  /// over all threads stay within 63 bits.
+  template <class... Sizes>
+  static constexpr Index product(Sizes... sizes) noexcept {
+    Index all = 1;
+    ((all = __builtin_mul_overflow(all, sizes < 0 ? Index{0} : sizes, &all) || all > most ? most : all), ...);
+    return ((sizes <= 0) || ...) ? 0 : all;
   }
   Index size() const noexcept { return size_; }  ///< bytes held
+  /// The caller's memory; empty for a workspace that has its own.
+  std::span<std::byte> given() const noexcept {
+    return fixed_ && size_ > 0 ? std::span(memory_, static_cast<std::size_t>(size_)) : std::span<std::byte>{};
+  }
   /// How many bytes are used.
   Index mark() const noexcept { return used_; }
   /// Back to that: what was taken since may be taken again.
@@ -63,6 +76,7 @@ class Workspace {
 
   /// Bytes that a caller's memory needs beyond what a call asks for, for alignment.
   static constexpr Index alignment = 64;
+  static constexpr Index most = Index{1} << 45;
 
  private:
   void release() noexcept {

@@ -16,6 +16,7 @@ using errors::invalid;
 using errors::Outcome;
 using errors::too_long;
 using ls::Index;
+using ls::Status;
 using ls::View;
 
 namespace {
@@ -77,6 +78,16 @@ struct Scene {
     workspace = std::make_unique<ls::Workspace>(workspace_memory.data(), static_cast<Index>(workspace_memory.size()));
     options.workspace = workspace.get();
   }
+  void workspace_over(float* memory) {
+    workspace = std::make_unique<ls::Workspace>(memory, 1600);
+    options.workspace = workspace.get();
+  }
+  // One sequence of so many tokens, which are one in memory.
+  void whole(Index tokens) {
+    options = {};
+    x = View<const float, 3>(x_memory.data(), {1, tokens, 8}, {0, 0, 1});
+    y = View<float, 3>::contiguous(y_memory.data(), {1, tokens, 8});
+  }
   void moved_from() { const Cache taken = std::move(*pointers[0]); }
   void replace(Cache cache) { *pointers[0] = std::move(cache); }
 
@@ -127,6 +138,7 @@ struct Scene {
 
   std::array<float, 400> x_memory{}, y_memory{}, lse_memory{}, weights_memory{}, context_memory{};
   std::array<Index, 6> position_memory{};
+  std::array<Index, 2> lengths{2, 1};
   std::array<std::uint32_t, 3> streams{1, 2, 3};
   std::array<std::byte, 100> workspace_memory{};
   std::unique_ptr<ls::Workspace> workspace;
@@ -155,6 +167,18 @@ const Row rows[] = {
     {"YOfStridesBeyondMemory", any_form, {invalid, "y", "strides", "2^63"}, [](Scene& s) { s.y.stride[1] = -far; }},
     {"YIsX", any_form, {invalid, "y", "overlaps x", "its own"}, [](Scene& s) { s.y.data = s.x_memory.data(); }},
     {"YTouchesXInOneNumber", any_form, {invalid, "y", "overlaps x", "its own"}, [](Scene& s) { s.y.data = s.x_memory.data() + s.batch * 24 - 1; }},
+    {"YOfOneRowForAll", any_form, {invalid, "y", "strides", "part all numbers"}, [](Scene& s) { s.y.stride[1] = 0; }},
+    {"YOfRowsThatMeet", any_form, {invalid, "y", "7, 1]", "part all numbers"}, [](Scene& s) { s.y.stride[1] = 7; }},
+    {"YOfRowsThatMeetBackwards", any_form, {invalid, "y", "-7, 1]", "part all numbers"}, [](Scene& s) { s.y.data += 100; s.y.stride[1] = -7; }},
+    {"LseOfOneNumberForAll", any_form, {invalid, "lse", "strides", "part all numbers"}, [](Scene& s) { s.options.lse.stride = {0, 0, 0}; }},
+    {"WeightsOfOneRowForAllHeads", any_form, {invalid, "weights", "strides", "part all numbers"}, [](Scene& s) { s.options.weights.stride[1] = 0; }},
+    {"ContextOfRowsThatMeet", any_form, {invalid, "context", "strides", "part all numbers"}, [](Scene& s) { s.options.context.stride[1] = 15; }},
+    {"LogitsAreWeights", any_form, {invalid, "raw_logits", "overlaps weights", "its own"}, [](Scene& s) { s.options.raw_logits = s.options.weights; }},
+    {"ContextOverLse", any_form, {invalid, "context", "overlaps lse", "its own"}, [](Scene& s) { s.options.context.data = s.lse_memory.data() + 5; }},
+    {"YOverPositions", any_form, {invalid, "y", "overlaps positions", "its own"}, [](Scene& s) { s.positions(1); s.options.positions.data = reinterpret_cast<const Index*>(s.y_memory.data()); }},
+    {"WorkspaceOverX", any_form, {invalid, "workspace", "overlaps x", "its own"}, [](Scene& s) { s.workspace_over(s.x_memory.data()); }},
+    {"WorkspaceOverY", any_form, {invalid, "workspace", "overlaps y", "its own"}, [](Scene& s) { s.workspace_over(s.y_memory.data()); }},
+    {"LseOfExtentsBeyond64Bits", any_form, {invalid, "lse", "[4294967296, 4294967296, 3]", "4, 3]"}, [](Scene& s) { s.options.lse = View<float, 3>::contiguous(nullptr, {Index{1} << 32, Index{1} << 32, 3}); }},
     {"LseOfAnotherBatch", any_form, {invalid, "lse", "[3, 4, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[0] = 3; }},
     {"LseOfAnotherHeads", any_form, {invalid, "lse", "2, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[1] = 2; }},
     {"LseOfAnotherLength", any_form, {invalid, "lse", "4, 4]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[2] = 4; }},
@@ -188,9 +212,10 @@ const Row rows[] = {
     {"CacheWithoutCapacity", cached, {too_long, "cache", "3 tokens to append to 0", "0 in all"}, [](Scene& s) { s.replace(Scene::filled(0, 0)); }},
     {"OffsetStale", cached, {invalid, "offset", "4", "5"}, [](Scene& s) { s.options.offset = 4; }},
     {"OffsetOfTheFirstOfTwo", cache_list, {invalid, "offset", "5", "2"}, [](Scene& s) { s.options.offset = 5; }},
+    {"OffsetWithoutACache", no_cache, {invalid, "offset", "5", "0 without"}, [](Scene& s) { s.options.offset = 5; }},
     {"OffsetNegative", cached, {invalid, "offset", "-1", "5"}, [](Scene& s) { s.options.offset = -1; }},
     {"PositionPastTheTable", cached, {invalid, "position", "12", "0 to 11"}, [](Scene& s) { s.replace(Scene::filled(10, 20)); s.options.weights = {}; }},
-    {"LengthPastTheTable", no_cache, {invalid, "position", "12", "0 to 11"}, [](Scene& s) { s.x.extent[1] = s.y.extent[1] = 13; s.options = {}; }},
+    {"LengthPastTheTable", no_cache, {invalid, "position", "12", "0 to 11"}, [](Scene& s) { s.x.extent[1] = s.y.extent[1] = 13; s.y.stride[0] = 13 * 8; s.options = {}; }},
     {"PositionsPastTheTable", any_form, {invalid, "positions", "12", "0 to 11"}, [](Scene& s) { s.positions(12); }},
     {"PositionsNegative", any_form, {invalid, "positions", "-1", "0 to 11"}, [](Scene& s) { s.positions(-1); }},
     {"PositionsFarAway", any_form, {invalid, "positions", "9223372036854775807", "0 to 11"}, [](Scene& s) { s.positions(std::numeric_limits<Index>::max()); }},
@@ -199,6 +224,15 @@ const Row rows[] = {
     {"PositionsNull", any_form, {invalid, "positions", "null", ", 3]"}, [](Scene& s) { s.positions(1); s.options.positions.data = nullptr; }},
     {"TrainingWithoutDropout", any_form, {invalid, "mode", "training", "inference"}, [](Scene& s) { s.options.mode = ls::Mode::training; }},
     {"TooManyStreams", any_form, {invalid, "dropout_streams", "3", "one for each of"}, [](Scene& s) { s.options.dropout_streams = s.streams; }},
+    {"LengthsOfABatch", cache_list | no_cache, {invalid, "lengths", "batch of 2", "one matrix"}, [](Scene& s) { s.options.lengths = s.lengths; }},
+    {"LengthsOfTooManyTokens", one_cache, {invalid, "lengths", "2", "3 tokens"}, [](Scene& s) { s.lengths = {2, 2}; s.options.lengths = s.lengths; }},
+    {"LengthsOfTooFewTokens", one_cache, {invalid, "lengths", "2 tokens in all", "3"}, [](Scene& s) { s.lengths = {1, 1}; s.options.lengths = s.lengths; }},
+    {"LengthNegative", one_cache, {invalid, "lengths", "-1", "from 0"}, [](Scene& s) { s.lengths = {4, -1}; s.lengths[0] = -1; s.options.lengths = s.lengths; }},
+    {"LengthsThatOverflow", one_cache, {invalid, "lengths", "9223372036854775807", "3 tokens"}, [](Scene& s) { s.lengths = {std::numeric_limits<Index>::max(), 3}; s.options.lengths = s.lengths; }},
+    {"LengthsForOneCache", one_cache, {invalid, "caches", "1", "2 sequences"}, [](Scene& s) { s.lengths = {1, 2}; s.options.lengths = s.lengths; }},
+    {"CacheOfAnotherTable", cached, {invalid, "cache", "another rotary table", "this layer's"}, [](Scene& s) { s.pointers[0]->set_table(77); }},
+    {"SequencesBeyond32Bits", no_cache, {too_long, "x", "4611686018427387904 sequences", "2^31"}, [](Scene& s) { s.x.extent[0] = s.y.extent[0] = Index{1} << 62; s.x.extent[1] = s.y.extent[1] = 0; s.options = {}; }},
+    {"TokensWhoseKeysNoMemoryHolds", no_cache, {too_long, "x", "72057594037927936 tokens", "63 bits"}, [](Scene& s) { s.whole(Index{1} << 56); }},
     {"TooFewStreams", cache_list | no_cache, {invalid, "dropout_streams", "1", "2 sequences"}, [](Scene& s) { s.options.dropout_streams = std::span(s.streams).first(1); }},
     {"WorkspaceTooSmall", any_form, {too_long, "workspace", "100 bytes", "from "}, [](Scene& s) { s.small_workspace(); }},
 };
@@ -244,6 +278,29 @@ TEST(ForwardTakes, AnEmptyCallAndChangesNothing) {
     scene.forward();
     EXPECT_TRUE(scene.bytes() == before);
   }
+}
+
+TEST(ForwardRefuses, ALayerThatWasMovedFrom) {
+  Scene scene(one_cache);
+  Layer from = layer();
+  const Layer to = std::move(from);
+  const Status status = from.check(scene.x, *scene.pointers[0], scene.y);
+  EXPECT_TRUE(errors::is_refusal({status.code(), status.message()}, {invalid, "layer", "moved from", "weights"}));
+  EXPECT_THROW(from.forward(scene.x, scene.y), std::invalid_argument);
+  EXPECT_NO_THROW(to.forward(scene.x, scene.y));
+}
+
+TEST(ForwardTakes, RowsOfAnyOrderThatDoNotMeet) {
+  Scene plain(one_cache), turned(one_cache);
+  plain.forward();
+  turned.y.data += 2 * 30;
+  turned.y.stride[1] = -30;  // backwards and with gaps
+  turned.options.lse.stride = {0, 1, 4};
+  turned.forward();
+  for (Index i = 0; i < 3; ++i)
+    for (Index n = 0; n < 8; ++n) EXPECT_EQ(plain.y(0, i, n), turned.y(0, i, n));
+  for (Index h = 0; h < 4; ++h)
+    for (Index i = 0; i < 3; ++i) EXPECT_EQ(plain.options.lse(0, h, i), turned.options.lse(0, h, i));
 }
 
 TEST(ForwardTakes, ThePositionAtTheEndOfTheTable) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,12 @@ TEST(MaskErrors, OffsetsMustCoverTheSequences) {
     Scene<ls::OffsetCausal> scene;
     scene.refuses(ls::OffsetCausal(std::span<const Index>(offsets)), cached,
                   {invalid, "mask", "1 offsets", "each of 2"});
+    for (const Index far : {std::numeric_limits<Index>::max(), std::numeric_limits<Index>::min()}) {
+      scene.refuses(ls::OffsetCausal(far), cached, {invalid, "mask", std::to_string(far), "2^62"});
+      const std::array<Index, 2> each{0, far};
+      scene.refuses(ls::OffsetCausal(std::span<const Index>(each)), cached,
+                    {invalid, "mask", std::to_string(far), "2^62"});
+    }
     scene.takes(ls::OffsetCausal(Index{-7}), cached);
   }
 }

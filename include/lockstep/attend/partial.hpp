@@ -16,8 +16,14 @@ namespace lockstep {
 template <class C>
 class Partial {
  public:
-  /// No splits, of no queries.
+  /// No splits, of no queries: what moving leaves, too.
   Partial() noexcept = default;
+  Partial(const Partial&) = default;
+  Partial(Partial&& other) noexcept { swap(other); }
+  Partial& operator=(Partial other) noexcept {
+    swap(other);
+    return *this;
+  }
 
   Index q_len() const noexcept { return q_len_; }
   Index heads() const noexcept { return heads_; }
@@ -26,7 +32,7 @@ class Partial {
   const std::vector<KeyRange>& splits() const noexcept { return splits_; }
 
   /// Empties it for other queries; memory is kept.
-  void reset(Index q_len, Index heads, Index v_head_dim) {
+  void reset(Index q_len, Index heads, Index v_head_dim) noexcept {
     q_len_ = q_len;
     heads_ = heads;
     v_head_dim_ = v_head_dim;
@@ -86,6 +92,14 @@ class Partial {
   }
 
  private:
+  void swap(Partial& other) noexcept {
+    std::swap(q_len_, other.q_len_);
+    std::swap(heads_, other.heads_);
+    std::swap(v_head_dim_, other.v_head_dim_);
+    splits_.swap(other.splits_);
+    state_.swap(other.state_);
+    sum_.swap(other.sum_);
+  }
   void take(const Partial& from, std::size_t split) {
     const auto states_each = static_cast<std::ptrdiff_t>(q_len_ * heads_),
                sums_each = states_each * static_cast<std::ptrdiff_t>(v_head_dim_),
@@ -164,9 +178,22 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
                            "given %" PRId64 " to %" PRId64 ", allowed multiples of %" PRId64
                            ", and the cache's last key %" PRId64 " as the end",
                            options.places.first, options.places.last, split_keys, all.last);
-  if (Status s = check_policy(options.logits); !s.ok()) return s;
+  if (Status s = check_offset(options.offset); !s.ok()) return s;
+  if (Status s = check_logits<C>(options.logits, head_dim); !s.ok()) return s;
   if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
-  return check_mask(options.mask, 1, q_len, all.last, heads);
+  if (Status s = check_mask(options.mask, 1, q_len, all.last, heads); !s.ok()) return s;
+  const KeyRange gone = missing_after(cache, 0);
+  const KeyRange missing = intersection(places, {all.first + gone.first, all.first + gone.last});
+  for (Index i = 0; i < q_len && !missing.empty(); ++i)
+    for (Index head = 0; head < heads; ++head)
+      if (Status s = check_held(options.mask, QueryRow{0, head, i, options.offset + i}, all.last, missing); !s.ok())
+        return s;
+  Index numbers = 0;
+  if (__builtin_mul_overflow(q_len * heads, ceil_div(cache.length(), split_keys), &numbers) ||
+      __builtin_mul_overflow(numbers, cache.shape().v_head_dim * static_cast<Index>(sizeof(C)), &numbers))
+    return Status::length("q", "given %s, allowed what 63 bits of bytes hold for all splits",
+                          ShapeText(query.extent).c_str());
+  return check_apart<1, 1>({{{"q", bytes_of(query)}}}, {{{"workspace", bytes_of(options.workspace)}}});
 }
 
 }  // namespace detail
@@ -180,7 +207,8 @@ using PartialOptionsFor = PartialOptions<compute_t<typename Cache::Storage>, Pol
 ///
 /// q [q_len, heads, head_dim] as for attend(), against one cache that holds the sequence's keys from place
 /// options.cache_place on. Contract rule 11: partials of all splits, merged in any grouping and finished, give the bits
-/// of attend(). Errors: shapes, places and policies that do not fit, raised before anything is done.
+/// of attend(). Errors: shapes, places and policies that do not fit, keys that are no longer held, raised before
+/// anything is done; what fails later leaves a partial of no queries.
 template <class... Policies, class Q, KeyValueCache Cache>
 void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename Cache::Storage>>& partial,
                     const PartialOptionsFor<Cache, Policies...>& options = {}) {
@@ -202,12 +230,22 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
                           stored.kv_heads,
                           stored.head_dim,
                           stored.v_head_dim,
-                          options.executor.concurrency()};
+                          detail::concurrency_of(options.executor)};
   Workspace own;
   Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
   workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
+  // A partial that has some of its states would finish to numbers that look like any others.
+  struct Unfinished {
+    Partial<C>* partial;
+    ~Unfinished() {
+      if (partial != nullptr) partial->reset(0, 0, 0);
+    }
+  } unfinished{&partial};
   partial.reset(q_len, heads, stored.v_head_dim);
-  if (places.empty() || q_len == 0) return;
+  if (places.empty() || q_len == 0) {
+    unfinished.partial = nullptr;
+    return;
+  }
   const KeptSplits<C> kept = partial.append(places);
 
   const Placed placed{&cache, options.cache_place / block_keys};
@@ -233,6 +271,7 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   const Index first = places.first / split_keys;
   Set::Kernel::template attend_splits<C, Placed>(
       call, rules, first, (places.last + split_keys - 1) / split_keys - first, kept, options.executor, workspace);
+  unfinished.partial = nullptr;
 }
 
 /// context [q_len, heads, v_head_dim] and, unless absent, lse [heads, q_len] of the splits of a partial: contract rule
@@ -243,8 +282,10 @@ void finish(const Partial<C>& partial, Out&& context, View<C, 2> lse = {}, const
   const View<C, 3> out(context);
   const Index q_len = partial.q_len(), heads = partial.heads();
   raise_unless_ok(detail::check_shape("context", out, {q_len, heads, partial.v_head_dim()}));
-  if (lse.present() || lse.size() != 0) raise_unless_ok(detail::check_shape("lse", lse, {heads, q_len}));
+  raise_unless_ok(detail::check_optional("lse", lse, {heads, q_len}));
   raise_unless_ok(detail::check_policy(sinks, heads));
+  raise_unless_ok(
+      detail::check_apart<0, 2>({}, {{{"context", detail::bytes_of(out)}, {"lse", detail::bytes_of(lse)}}}));
   const FloatEnvironment environment;
   Specification::finish_splits<C>(partial.states(), static_cast<Index>(partial.splits().size()), sinks, out, lse);
 }
@@ -263,6 +304,9 @@ void merge_by_lse(View<C, 3> context, View<C, 2> lse, View<const C, 3> other_con
   raise_unless_ok(detail::check_shape("lse", lse, {heads, q_len}));
   raise_unless_ok(detail::check_shape("other_context", other_context, context.extent));
   raise_unless_ok(detail::check_shape("other_lse", other_lse, {heads, q_len}));
+  raise_unless_ok(detail::check_apart<2, 2>(
+      {{{"other_context", detail::bytes_of(other_context)}, {"other_lse", detail::bytes_of(other_lse)}}},
+      {{{"context", detail::bytes_of(context)}, {"lse", detail::bytes_of(lse)}}}));
   const FloatEnvironment environment;
   for (Index i = 0; i < q_len; ++i)
     for (Index head = 0; head < heads; ++head) {

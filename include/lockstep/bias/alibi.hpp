@@ -17,7 +17,7 @@ namespace lockstep {
 /// rounded to the compute type.
 inline double alibi_slope(Index head, Index heads) noexcept {
   Index n = 1;
-  while (2 * n <= heads) n *= 2;
+  while (n <= heads / 2) n *= 2;
   const Index steps = head < n ? 2 * (head + 1) : 2 * (head - n) + 1;
   return power(2, -4 * static_cast<double>(steps) / static_cast<double>(n));
 }
@@ -35,7 +35,10 @@ class Alibi {
 
   /// No slopes yet.
   Alibi() noexcept = default;
-  /// The slopes of that many heads.
+  // Moving copies: a layer would give what is left the usual slopes.
+  Alibi(const Alibi&) noexcept = default;
+  Alibi& operator=(const Alibi&) noexcept = default;
+  /// The slopes of that many heads. Errors: a number below 1 or above 2^31.
   explicit Alibi(Index heads) { prepare(heads); }
   /// The caller's own slopes [heads], as positive numbers; copied.
   explicit Alibi(View<const C, 1> slopes) {
@@ -52,8 +55,11 @@ class Alibi {
 
   void prepare(Index heads) {
     if (slopes_ != nullptr) return;
+    constexpr Index most = Index{1} << 31;
+    if (heads < 1 || heads > most)
+      raise(Status::invalid("heads", "given slopes for %" PRId64 ", allowed 1 to 2^31", heads));
     const FloatEnvironment environment;
-    auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(heads < 0 ? 0 : heads));
+    auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(heads));
     for (Index h = 0; h < heads; ++h) (*own)[static_cast<std::size_t>(h)] = static_cast<C>(alibi_slope(h, heads));
     slopes_ = std::move(own);
   }

@@ -23,7 +23,8 @@ struct RelativeBuckets {
   Index bucket(Index distance) const noexcept {
     const Index count = bidirectional ? num_buckets / 2 : num_buckets, single = count / 2;
     const Index side = bidirectional && distance > 0 ? count : 0;
-    const Index away = distance < 0 ? -distance : bidirectional ? distance : 0;
+    const Index past = distance > -max_distance ? -distance : max_distance;  // farther ones share a bucket
+    const Index away = distance < 0 ? past : bidirectional ? distance : 0;
     if (away < single) return side + away;
     if (away >= max_distance) return side + count - 1;
     const double whole = static_cast<double>(single);
@@ -122,6 +123,8 @@ class RelativeBias {
   };
   template <class F>
   void fill(Index heads, KeyRange distances, F&& value) {
+    constexpr Index most = Index{1} << 31;
+    if (heads > most) raise(Status::invalid("table", "given %" PRId64 " heads, allowed up to 2^31", heads));
     auto table = std::make_shared<Table>(
         Table{heads, distances, std::vector<C>(static_cast<std::size_t>(heads * distances.size()))});
     for (Index h = 0; h < heads; ++h)

@@ -127,7 +127,8 @@ class BlockCache {
   /// them: their keys are rotated on by -tokens positions, by the policy that rotated them, and rounded to storage once
   /// more; values stay as they are. Not the bits of a run that never had the dropped tokens: keys are off by the
   /// policy's shift error and one rounding to S, and hidden states that the dropped tokens had a part in remain. All or
-  /// nothing. Errors: places beyond length() or missing; a shift that the policy refuses.
+  /// nothing. Errors: places beyond length() or missing; a policy of another table() or of wider rows; a shift that the
+  /// policy refuses.
   template <class P>
     requires requires(const P& position, Compute* row) { position.shift(row, Index{}); }
   void drop_oldest(Index tokens, const P& position, Index keep = 0) {
@@ -136,6 +137,7 @@ class BlockCache {
     if (tokens < 0 || tokens > length_ - keep)
       raise(Status::length("tokens", "given %" PRId64 ", allowed 0 to %" PRId64, tokens, length_ - keep));
     raise_unless_ok(check_places("tokens", {0, length_}));
+    raise_unless_ok(check_rotation(position));
     raise_unless_ok(position.check_shift(-tokens));
     const Index kept = length_ - tokens;
     raise_unless_ok(self().check_truncate(kept));
@@ -286,6 +288,18 @@ class BlockCache {
                              "given place %" PRId64 ", allowed none of %" PRId64 " to %" PRId64
                              ", which the cache does not hold",
                              gone.first, missing_.first, missing_.last - 1);
+    return {};
+  }
+  /// Whether a policy may have rotated these keys.
+  template <class P>
+  Status check_rotation(const P& position) const noexcept {
+    if constexpr (requires { position.rotary_dim(); })
+      if (position.rotary_dim() > shape_.head_dim)
+        return Status::invalid("position", "given rotary_dim %" PRId64 ", allowed at most head_dim %" PRId64,
+                               position.rotary_dim(), shape_.head_dim);
+    if constexpr (requires { position.identity(); })
+      if (table_ != 0 && table_ != position.identity())
+        return Status::invalid("position", "given another rotary table, allowed the one that rotated the keys");
     return {};
   }
   std::array<Index, 3> ordered(Order order, Index tokens, Index dim) const noexcept {

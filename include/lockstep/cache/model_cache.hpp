@@ -82,8 +82,15 @@ class ModelCache {
   }
 
   /// Forgets what layers have appended since begin(): after a forward that failed between layers. Errors: a layer whose
-  /// cache no longer holds what it needs there, which a step of at most append_limit() tokens does not bring about.
+  /// cache no longer holds what it needs there, which a step of at most append_limit() tokens does not bring about;
+  /// nothing is changed then.
   void rollback(const Step& step) {
+    for (const Any& any : caches_)
+      raise_unless_ok(std::visit(
+          [&step](const auto& cache) {
+            return cache.length() > step.offset ? detail::check_truncate(cache, step.offset) : Status{};
+          },
+          any));
     for (Any& any : caches_)
       std::visit(
           [&step](auto& cache) {

@@ -111,6 +111,9 @@ class PagePool {
     raise_unless_ok(detail::check_cache_sizes<S>(shape, "pages", pages * block_keys));
     store_ = std::make_shared<detail::PageStore<S>>(shape, pages, source);
   }
+  // Moving copies: a handle always names pages.
+  PagePool(const PagePool&) noexcept = default;
+  PagePool& operator=(const PagePool&) noexcept = default;
 
   CacheShape shape() const noexcept { return store_->shape(); }
   Index pages() const noexcept { return store_->pages(); }            ///< of 256 places each

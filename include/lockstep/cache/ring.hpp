@@ -1,7 +1,6 @@
 // The cache for windows: constant memory, old blocks make room for new ones.
 #pragma once
 
-#include <limits>
 #include <utility>
 
 #include "lockstep/cache/block_cache.hpp"
@@ -25,7 +24,9 @@ struct RingSize {
 /// tokens: then the first of them still finds its window. A layer splits longer forwards itself.
 ///
 /// truncate(n) is allowed as long as every key that a row at n may see, places n - window + 1 to n - 1, is held: by up
-/// to slack tokens back always. What has been overwritten does not come back by it: first() does not go down.
+/// to slack tokens back always. What has been overwritten does not come back by it: first() does not go down. So a
+/// forward that fails half-way, as by an executor that throws, leaves the length and every key that a row there may
+/// see, but may have pushed out older ones.
 template <class S = void>
 class RingCache : public detail::BlockCache<RingCache<S>, S> {
   using Base = detail::BlockCache<RingCache<S>, S>;
@@ -69,8 +70,8 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   }
 
   const RingSize& size() const noexcept { return size_; }  ///< as constructed
-  /// Tokens in all: without end.
-  Index capacity() const noexcept { return ring_ == 0 ? 0 : std::numeric_limits<Index>::max(); }
+  /// Tokens in all: 2^62, which is without end.
+  Index capacity() const noexcept { return ring_ == 0 ? 0 : Index{1} << 62; }
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
   /// slack + 1.
@@ -81,7 +82,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
       return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens,
                             ring_ == 0 ? 0 : append_limit());
     if (tokens > capacity() - this->length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed below 2^63", tokens,
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed 2^62 in all", tokens,
                             this->length_);
     return {};
   }

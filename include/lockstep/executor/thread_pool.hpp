@@ -34,26 +34,29 @@ class ThreadPool {
       for (Index i = 0; i < n; ++i) f(i);
       return;
     }
-    Pending pending{n - 1};
-    for (Index i = 1; i < n; ++i)
+    Pending pending;
+    for (Index i = 1; i < n; ++i) {
       pool_->Schedule([&pending, &f, i] {
         f(i);
-        pending.done();
+        pending.count(-1);
       });
+      pending.count(1);
+    }
     f(Index{0});
-    pending.wait();
   }
 
  private:
+  /// Waits in the end for what has been scheduled, also where scheduling more fails: that stands on the caller's stack.
   struct Pending {
-    Index left;
+    Index left = 0;  // below 0 for a moment where a task is done before it is counted
     std::mutex mutex{};
     std::condition_variable none_left{};
-    void done() {
+    void count(Index tasks) {
       const std::lock_guard lock(mutex);
-      if (--left == 0) none_left.notify_one();
+      left += tasks;
+      if (left == 0) none_left.notify_one();
     }
-    void wait() {
+    ~Pending() {
       std::unique_lock lock(mutex);
       none_left.wait(lock, [this] { return left == 0; });
     }

@@ -35,13 +35,13 @@ struct Materialized {
 
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    const Index plain = shape.kv_len * (shape.kv_heads + shape.heads);
-    return Workspace::bytes_for<C>(plain * shape.head_dim) + Workspace::bytes_for<C>(plain * shape.v_head_dim) +
-           2 * Workspace::alignment +
+    const Index plain = Workspace::product(shape.kv_len, shape.kv_heads + shape.heads),
+                scores = Workspace::product(shape.rows, shape.kv_len);
+    return Workspace::bytes_for<C>(Workspace::product(plain, shape.head_dim)) +
+           Workspace::bytes_for<C>(Workspace::product(plain, shape.v_head_dim)) + 2 * Workspace::alignment +
            shape.concurrency *
                (Workspace::bytes_for<C>(shape.head_dim) + Workspace::bytes_for<C>(shape.head_dim * lanes) +
-                Workspace::bytes_for<C>(shape.rows * shape.kv_len) +
-                Workspace::bytes_for<bool>(shape.rows * shape.kv_len)) +
+                Workspace::bytes_for<C>(scores) + Workspace::bytes_for<bool>(scores)) +
            Workspace::bytes_for<materialized_portable::MaterializedHead<C>>(shape.concurrency);
   }
 
@@ -53,7 +53,7 @@ struct Materialized {
       keys = call.kv_len > keys ? call.kv_len : keys;
       scores = call.kv_len * call.query.extent[0] > scores ? call.kv_len * call.query.extent[0] : scores;
     }
-    const Index slots = executor.concurrency();
+    const Index slots = detail::concurrency_of(executor);
     C* plain_keys = workspace.take<C>(keys * rules.kv_heads * rules.head_dim);
     C* plain_values = workspace.take<C>(keys * rules.kv_heads * rules.v_head_dim);
     C* more_keys = repeats<Rules> ? workspace.take<C>(keys * rules.heads * rules.head_dim) : nullptr;

@@ -86,7 +86,7 @@ struct Specification {
  private:
   template <class Row, class C, class Rules, class Run>
   static std::span<const Row> scratch(const Rules& rules, const Run& executor, Index own, Workspace& workspace) {
-    const Index slots = executor.concurrency();
+    const Index slots = detail::concurrency_of(executor);
     Row* rows = workspace.take<Row>(slots);
     for (Index slot = 0; slot < slots; ++slot)
       new (rows + slot) Row{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),

@@ -100,14 +100,15 @@ struct Tiled {
            Workspace::bytes_for<Index>(shape.sequences + 1) + Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) +
            shape.concurrency * (scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
                                 Workspace::bytes_for<std::byte>(shape.own_bytes)) +
-           kept_bytes<C>(kept_tasks(shape.concurrency) * ceil_div(shape.kv_len, split_keys) * rows, shape.v_head_dim);
+           kept_bytes<C>(Workspace::product(kept_tasks(shape.concurrency), ceil_div(shape.kv_len, split_keys), rows),
+                         shape.v_head_dim);
   }
 
   template <class C, class Cache, class Rules, class Run>
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
     const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
-    const Plan<C> plan = make_plan<C>(calls, rules, executor.concurrency(), workspace);
+    const Plan<C> plan = make_plan<C>(calls, rules, detail::concurrency_of(executor), workspace);
     const auto part_of = [&](Index task, const AttentionCall<C, Cache>*& call) noexcept {
       Index at = 0;
       while (task >= plan.first_task[at + 1]) ++at;
@@ -162,8 +163,8 @@ struct Tiled {
   static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
                             const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
     const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
-    const Plan<C> plan = make_plan<C>(std::span(&call, 1), rules, executor.concurrency(), workspace);
-    const Index o_stride = plan.scratch[0].o_stride, slots = executor.concurrency();
+    const Plan<C> plan = make_plan<C>(std::span(&call, 1), rules, detail::concurrency_of(executor), workspace);
+    const Index o_stride = plan.scratch[0].o_stride, slots = detail::concurrency_of(executor);
     SplitState<C>* states = workspace.take<SplitState<C>>(slots * plan.task_rows);
     C* all_sums = workspace.take<C>(slots * plan.task_rows * o_stride);
     const Index tasks = plan.first_task[1];
@@ -208,7 +209,8 @@ struct Tiled {
 
   template <class C>
   static constexpr Index most_rows(Index rows, Index heads) noexcept {
-    return tile_rows<C>(rows * heads < TiledScratch<C>::row_block ? rows * heads : TiledScratch<C>::row_block);
+    const Index all = Workspace::product(rows, heads);
+    return tile_rows<C>(all < TiledScratch<C>::row_block ? all : TiledScratch<C>::row_block);
   }
   // The last register tile may reach beyond the rows.
   template <class C>
@@ -230,7 +232,7 @@ struct Tiled {
   template <class C>
   static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {
     return Workspace::bytes_for<SplitState<C>>(states) +
-           Workspace::bytes_for<C>(states * TiledScratch<C>::padded(v_head_dim));
+           Workspace::bytes_for<C>(Workspace::product(states, TiledScratch<C>::padded(v_head_dim)));
   }
 
   template <class C, class Cache, class Rules>

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 /// Visible: key <= offset + row. A negative offset is allowed: rows with offset + row < 0 see nothing and give zeros.
-/// One offset for all sequences, or one for each (borrowed, at least as many as the call has sequences).
+/// One offset for all sequences, or one for each (borrowed, at least as many as the call has sequences), -2^62 to 2^62.
 class OffsetCausal {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
@@ -28,14 +28,24 @@ class OffsetCausal {
   bool visible(QueryRow q, Index key) const noexcept { return key <= last(q); }
   Index keys_needed(QueryRow q) const noexcept { return last(q) + 1; }
 
+  Status check() const noexcept { return allowed(offset_); }
   Status check(Index sequences, Index, Index) const noexcept {
-    if (each_ && static_cast<Index>(offsets_.size()) < sequences)
+    if (!each_) return {};
+    if (static_cast<Index>(offsets_.size()) < sequences)
       return Status::invalid("mask", "given %zu offsets, allowed one for each of %" PRId64 " sequences",
                              offsets_.size(), sequences);
+    for (Index b = 0; b < sequences; ++b)
+      if (Status s = allowed(offsets_[static_cast<std::size_t>(b)]); !s.ok()) return s;
     return {};
   }
 
  private:
+  static Status allowed(Index offset) noexcept {
+    constexpr Index limit = Index{1} << 62;
+    return offset < -limit || offset > limit
+               ? Status::invalid("mask", "given an offset of %" PRId64 ", allowed -2^62 to 2^62", offset)
+               : Status{};
+  }
   Index last(QueryRow q) const noexcept {
     return (each_ ? offsets_[static_cast<std::size_t>(q.sequence)] : offset_) + q.row;
   }

@@ -61,7 +61,7 @@ class QkNorm {
       : epsilon_(static_cast<C>(epsilon)) {
     raise_unless_ok(detail::check_shape("query_norm", query_weight, query_weight.extent));
     raise_unless_ok(detail::check_shape("key_norm", key_weight, key_weight.extent));
-    if (!(epsilon >= 0) || !std::isfinite(epsilon))
+    if (!(epsilon >= 0) || !std::isfinite(static_cast<C>(epsilon)))
       raise(Status::invalid("epsilon", "given %g, allowed finite numbers from 0", epsilon));
     auto own = std::make_shared<Weights>();
     for (Index d = 0; d < query_weight.extent[0]; ++d) own->query.push_back(static_cast<C>(query_weight(d)));

@@ -22,7 +22,8 @@ template <class C>
   return V::fold_sum(sum);
 }
 
-/// x = fl(fl(x r) weight), r = 1 / sqrt(fl(fl(sum of squares / n) + epsilon)), each step rounded once.
+/// x = fl(fl(x r) weight), r = 1 / sqrt(fl(fl(sum of squares / n) + epsilon)), each step rounded once. NaNs come out as
+/// the one that results hold.
 template <class C>
 [[gnu::noinline]] void rms_norm(Set, C* x, const C* weight, Index n, C epsilon) noexcept {
   const VectorScope scope;
@@ -31,6 +32,7 @@ template <class C>
   const C r = quotient(C(1), rounded(std::sqrt(rounded(mean + epsilon))));
   const auto factor = V::broadcast(r);
   Index d = 0;
-  for (; d + V::width <= n; d += V::width) V::store(x + d, V::mul(V::mul(V::load(x + d), factor), V::load(weight + d)));
-  for (; d < n; ++d) x[d] = rounded(rounded(x[d] * r) * weight[d]);
+  for (; d + V::width <= n; d += V::width)
+    V::store(x + d, V::canonical(V::mul(V::mul(V::load(x + d), factor), V::load(weight + d))));
+  for (; d < n; ++d) x[d] = canonical(rounded(rounded(x[d] * r) * weight[d]));
 }

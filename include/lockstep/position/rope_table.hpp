@@ -47,6 +47,9 @@ template <class C = float>
 class RopeTable {
  public:
   RopeTable() noexcept = default;
+  // Moving copies: a layer would make the usual table of what is left.
+  RopeTable(const RopeTable&) noexcept = default;
+  RopeTable& operator=(const RopeTable&) noexcept = default;
 
   /// Plain RoPE. Errors: an odd rotary_dim or one below 2 or above 2^31, a base that is not positive and finite,
   /// positions below 0, a proportional_to that is odd or below rotary_dim.
@@ -82,8 +85,8 @@ class RopeTable {
   /// The caller's own cosines and sines, both [positions, rotary_dim/2]; copied. A row may be a position, or a token
   /// with angles of its own: then Options::positions of a forward says which row is whose.
   RopeTable(View<const C, 2> cos, View<const C, 2> sin) {
-    raise_unless_ok(detail::check_shape("cos", cos, cos.extent));
-    raise_unless_ok(detail::check_shape("sin", sin, cos.extent));
+    raise_unless_ok(check("cos", cos, cos.extent));
+    raise_unless_ok(check("sin", sin, cos.extent));
     auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
     data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 0);
     const auto [own_cos, own_sin] = data->own();
@@ -102,7 +105,7 @@ class RopeTable {
   /// written until a forward reads them, and the memory must outlive every copy of the handle.
   static RopeTable borrowed(View<const C, 2> cos, View<const C, 2> sin) {
     for (const auto& [name, view] : {std::pair{"cos", &cos}, {"sin", &sin}}) {
-      raise_unless_ok(detail::check_shape(name, *view, cos.extent));
+      raise_unless_ok(check(name, *view, cos.extent));
       if (view->extent[1] > 1 && view->stride[1] != 1)
         raise(Status::invalid(name, "given numbers of a row %" PRId64 " apart, allowed 1", view->stride[1]));
     }
@@ -160,6 +163,13 @@ class RopeTable {
     std::uint64_t identity = 0;
   };
 
+  static Status check(const char* name, View<const C, 2> view, const std::array<Index, 2>& allowed) noexcept {
+    constexpr Index limit = Index{1} << 31;
+    if (view.extent[0] > limit || view.extent[1] > limit / 2)
+      return Status::invalid(name, "given %s, allowed up to 2^31 positions of 2^30 pairs",
+                             detail::ShapeText(view.extent).c_str());
+    return detail::check_shape(name, view, allowed);
+  }
   static Status check(const RopeConfig& config) noexcept {
     if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);

@@ -38,16 +38,34 @@ class PackedWeights {
 
   PackedWeights() noexcept = default;
 
-  /// `out` rows over an inner dimension of `in`; all zero, no bias.
-  PackedWeights(Index out, Index in)
-      : out_(out),
-        in_(in),
-        data_(static_cast<std::size_t>(ceil_div(in, projection_block) * block_stride())),
-        bias_(static_cast<std::size_t>(round_up(out, panel)), no_bias) {}
+  /// `out` rows over an inner dimension of `in`; all zero, no bias. Errors: sizes below 0 or beyond 63 bits.
+  PackedWeights(Index out, Index in) {
+    raise_unless_ok(check(out, in));
+    out_ = out;
+    in_ = in;
+    data_.resize(static_cast<std::size_t>(ceil_div(in, projection_block) * block_stride()));
+    bias_.resize(static_cast<std::size_t>(round_up(out, panel)), no_bias);
+  }
+  static Status check(Index out, Index in) noexcept {
+    constexpr Index limit = Index{1} << 62;
+    Index numbers = 0;
+    if (out < 0 || in < 0 || out > limit || in > limit ||
+        __builtin_mul_overflow(round_up(out, panel), round_up(in, projection_block), &numbers) ||
+        numbers > limit / static_cast<Index>(sizeof(S)))
+      return Status::length("weights", "given %" PRId64 " rows of %" PRId64 ", allowed 0 to what 62 bits of bytes hold",
+                            out, in);
+    return {};
+  }
 
   /// Stacks a matrix [rows, in] at output row `first`, each number rounded once to S; without a bias none is added.
+  /// Errors: rows beyond out(), other shapes.
   template <class T>
   void place(Index first, View<const T, 2> weight, View<const T, 1> bias) {
+    if (first < 0 || first > out_ || weight.extent[0] > out_ - first)
+      raise(Status::length("first", "given %" PRId64 " and %" PRId64 " rows, allowed 0 to %" PRId64, first,
+                           weight.extent[0], out_));
+    raise_unless_ok(detail::check_shape("weight", weight, {weight.extent[0], in_}));
+    raise_unless_ok(detail::check_optional("bias", bias, {weight.extent[0]}));
     for (Index n = 0; n < weight.extent[0]; ++n)
       for (Index k = 0; k < in_; ++k) {
         const Index row = first + n;
@@ -90,7 +108,8 @@ Index project_scratch(View<const T, 2> x) noexcept {
 
 /// y = W x + b for every row: x [rows, in], y [rows, out], rounded once to y's type. Each number is one fma chain per
 /// 256 of the inner index from +0, the chains added in order, then the bias: the same bits for 1 row and for many, on
-/// any executor. `scratch`: project_scratch(x) numbers.
+/// any executor. `scratch`: project_scratch(x) numbers. Precondition: the shapes above, and memory that does not
+/// overlap.
 template <class T, class S, class Out, class Run>
 void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y, const Run& executor,
              compute_t<S>* scratch) {
@@ -155,8 +174,7 @@ void project(const X& x, const PackedWeights<S>& weights, Y&& y, const Run& exec
   const View<Out, 2> out(y);
   raise_unless_ok(detail::check_shape("x", in, {in.extent[0], weights.in()}));
   raise_unless_ok(detail::check_shape("y", out, {in.extent[0], weights.out()}));
-  if (detail::overlap(detail::bytes_of(in), detail::bytes_of(out)))
-    raise(Status::invalid("y", "given memory that overlaps x, allowed memory of its own"));
+  raise_unless_ok(detail::check_apart<1, 1>({{{"x", detail::bytes_of(in)}}}, {{{"y", detail::bytes_of(out)}}}));
   AlignedVector<compute_t<S>> own;
   if (scratch == nullptr) {
     own.resize(static_cast<std::size_t>(project_scratch<compute_t<S>>(in)));
