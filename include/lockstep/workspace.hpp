@@ -49,7 +49,7 @@ class Workspace {
     const auto base = reinterpret_cast<std::uintptr_t>(memory_);
     const auto start = (base + static_cast<std::uintptr_t>(used_) + (alignment - 1)) / alignment * alignment;
     used_ = static_cast<Index>(start - base) + bytes_for<T>(n);
-    return reinterpret_cast<T*>(start);
+    return reinterpret_cast<T*>(memory_ + (start - base));
   }
   /// What take<T>(n) uses up.
   template <class T>

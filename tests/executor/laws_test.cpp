@@ -1,6 +1,8 @@
 // Every executor keeps the laws, and one that breaks a law is found.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -86,6 +88,25 @@ TEST(ThreadPool, CountsTheCallerToo) {
   Eigen::ThreadPool pool(3);
   EXPECT_EQ(ls::ThreadPool(pool).concurrency(), 4);
   EXPECT_EQ(ls::ThreadPool().concurrency(), 1);
+}
+
+// An engine that runs its sequences as tasks of the pool which its layers have.
+TEST(ThreadPool, MayBeUsedByItsOwnThreads) {
+  constexpr int threads = 3;
+  std::array<std::vector<int>, threads> times;
+  std::atomic<int> arrived{0};
+  {
+    Eigen::ThreadPool pool(threads);
+    const ls::ThreadPool executor(pool);
+    for (auto& mine : times)
+      pool.Schedule([&mine, &arrived, executor] {
+        mine.resize(50);
+        ++arrived;
+        while (arrived < threads) std::this_thread::yield();  // no thread of the pool is left
+        executor.run(50, [&mine](Index i) { ++mine[static_cast<std::size_t>(i)]; });
+      });
+  }  // the pool waits for its tasks
+  for (const auto& mine : times) EXPECT_EQ(mine, std::vector<int>(50, 1));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// Runs tasks on the pool's threads and on the caller. Borrows the pool, which must outlive every layer that has it.
+/// Runs tasks on the pool's threads and on the caller; all of them on the caller where that is one of the pool's own
+/// threads, which could wait for each other for ever. Borrows the pool, which must outlive every layer that has it.
 /// `parallel_from`: nanoseconds of work from which on they are used.
 class ThreadPool {
  public:
@@ -30,7 +31,7 @@ class ThreadPool {
   template <class F>
   void run(Index n, F&& f) const {
     if (n <= 0) return;
-    if (pool_ == nullptr) {
+    if (pool_ == nullptr || pool_->CurrentThreadId() >= 0) {
       for (Index i = 0; i < n; ++i) f(i);
       return;
     }
