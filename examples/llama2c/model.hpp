@@ -72,13 +72,50 @@ class Model {
     const auto step = caches.begin(static_cast<Index>(tokens.size()));
     try {
       return run(tokens, [&](std::size_t i, const Matrix& x, Matrix& y) {
-        blocks_[i].attention.forward(x, caches.template layer<typename Attention::Cache>(static_cast<Index>(i)), y,
-                                     {.offset = step.offset});
+        blocks_[i].attention.forward(x, cache(caches, i), y, {.offset = step.offset});
       });
     } catch (...) {
       caches.rollback(step);
       throw;
     }
+  }
+
+  /// Logits [tokens, vocab] of several sequences in one call: lengths[i] tokens of the one whose earlier ones caches[i]
+  /// hold, sequence after sequence. Prompts and single tokens may mix; a row has the bits that it has alone.
+  Matrix forward(std::span<const int> tokens, std::span<const Index> lengths, std::span<Caches* const> caches) const {
+    if (lengths.size() != caches.size())
+      throw std::runtime_error("llama2.c model: lengths: found " + std::to_string(lengths.size()) +
+                               ", allowed one for each of " + std::to_string(caches.size()) + " sequences");
+    std::vector<typename Caches::Step> steps;
+    for (std::size_t b = 0; b < caches.size(); ++b) steps.push_back(caches[b]->begin(lengths[b]));
+    std::vector<typename Attention::Cache*> of_layer(caches.size());
+    try {
+      return run(tokens, [&](std::size_t i, const Matrix& x, Matrix& y) {
+        for (std::size_t b = 0; b < caches.size(); ++b) of_layer[b] = &cache(*caches[b], i);
+        blocks_[i].attention.forward(x, of_layer, y, {.lengths = lengths});
+      });
+    } catch (...) {
+      for (std::size_t b = 0; b < caches.size(); ++b) caches[b]->rollback(steps[b]);
+      throw;
+    }
+  }
+
+  /// Logits [tokens, vocab] of the nodes of a draft tree: token i follows token parents[i], or what the caches hold
+  /// where that is -1, and its logits have the bits of decoding its path. All tokens are appended; keep() sorts out.
+  Matrix forward_tree(std::span<const int> tokens, std::span<const Index> parents, Caches& caches) const {
+    const auto step = caches.begin(static_cast<Index>(tokens.size()));
+    try {
+      return run(tokens, [&](std::size_t i, const Matrix& x, Matrix& y) {
+        blocks_[i].attention.forward_tree(x, parents, cache(caches, i), y, {.offset = step.offset});
+      });
+    } catch (...) {
+      caches.rollback(step);
+      throw;
+    }
+  }
+  /// Keeps the first `context` tokens and of the tree behind them the nodes of `path`.
+  void keep(Caches& caches, Index context, std::span<const Index> path) const {
+    for (std::size_t i = 0; i < blocks_.size(); ++i) cache(caches, i).keep(context, path);
   }
 
   /// Logits [tokens, vocab] of a whole sequence, nothing kept.
@@ -111,6 +148,10 @@ class Model {
     Vector feed_forward_norm;
     Weights gate, up, down;
   };
+
+  static typename Attention::Cache& cache(Caches& caches, std::size_t layer) {
+    return caches.template layer<typename Attention::Cache>(static_cast<Index>(layer));
+  }
 
   template <class Attend>
   Matrix run(std::span<const int> tokens, const Attend& attend) const {

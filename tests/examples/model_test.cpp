@@ -123,6 +123,60 @@ TEST(Model, RefusesMoreTokensThanFitAndKeepsTheCaches) {
   EXPECT_EQ(std::memcmp(last.data(), full.row(7).data(), sizeof(float) * 11), 0);
 }
 
+TEST(Model, SequencesInOneCallHaveTheBitsThatTheyHaveAlone) {
+  const Model model = small_model<float>();
+  const std::vector<int> tokens = some_tokens(40);
+  const std::span<const int> all(tokens);
+  Model::Caches a = model.make_caches(40), b = model.make_caches(40), c = model.make_caches(40);
+  static_cast<void>(model.forward(all.first(7), a));
+  // One token of a sequence under way, nothing of another, the prompt of a third.
+  std::vector<int> given(all.begin() + 7, all.begin() + 8);
+  given.insert(given.end(), all.begin() + 3, all.begin() + 20);
+  const std::vector<Model::Index> lengths{1, 0, 17};
+  const std::vector<Model::Caches*> caches{&a, &b, &c};
+  const Logits logits = model.forward(given, lengths, caches);
+  EXPECT_EQ(first_difference(Logits(logits.topRows(1)), Logits(model.forward(all.first(8)).bottomRows(1))), -1);
+  EXPECT_EQ(first_difference(Logits(logits.bottomRows(17)), model.forward(all.subspan(3, 17))), -1);
+  EXPECT_EQ(a.length(), 8);
+  EXPECT_EQ(b.length(), 0);
+  EXPECT_EQ(c.length(), 17);
+}
+
+TEST(Model, ARefusedCallOfSeveralSequencesKeepsAllCaches) {
+  const Model model = small_model<float>();
+  Model::Caches a = model.make_caches(40), b = model.make_caches(4);
+  const std::vector<Model::Index> lengths{3, 5};
+  const std::vector<Model::Caches*> caches{&a, &b};
+  EXPECT_THROW(static_cast<void>(model.forward(some_tokens(8), lengths, caches)), std::length_error);
+  EXPECT_TRUE(contains(refusal([&] { static_cast<void>(model.forward(some_tokens(8), {}, caches)); }),
+                       "lengths: found 0, allowed one for each of 2 sequences"));
+  EXPECT_THROW(static_cast<void>(model.forward(std::vector<int>{0, 1, 99}, std::vector<Model::Index>{1, 2}, caches)),
+               std::runtime_error);
+  EXPECT_EQ(a.length(), 0);
+  EXPECT_EQ(b.length(), 0);
+}
+
+TEST(Model, NodesOfADraftTreeHaveTheBitsOfTheirPaths) {
+  const Model model = small_model<float>();
+  const std::vector<int> tokens = some_tokens(9);
+  auto caches = model.make_caches(20);
+  static_cast<void>(model.forward(tokens, caches));
+  // 0 - 1 - 3 and 0 - 2 behind the context.
+  const std::vector<int> nodes{4, 5, 6, 7};
+  const std::vector<Model::Index> parents{-1, 0, 0, 1};
+  const Logits logits = model.forward_tree(nodes, parents, caches);
+  const auto after = [&](std::vector<int> path) {
+    path.insert(path.begin(), tokens.begin(), tokens.end());
+    return Logits(model.forward(path).bottomRows(1));
+  };
+  EXPECT_EQ(first_difference(Logits(logits.row(2)), after({4, 6})), -1);
+  EXPECT_EQ(first_difference(Logits(logits.row(3)), after({4, 5, 7})), -1);
+  EXPECT_EQ(caches.length(), 13);
+  model.keep(caches, 9, std::vector<Model::Index>{0, 2});
+  EXPECT_EQ(caches.length(), 11);
+  EXPECT_EQ(first_difference(model.forward(std::vector<int>{8}, caches), after({4, 6, 8})), -1);
+}
+
 // The trained models and what they must say, where they were handed over.
 class TrainedModel : public testing::TestWithParam<const char*> {
  protected:
