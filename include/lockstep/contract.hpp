@@ -94,7 +94,8 @@ concept Element = CacheElement<T> && !std::is_same_v<T, std::int8_t>;
 template <CacheElement T>
 using compute_t = typename ComputeOf<T>::type;
 
-constexpr Index ceil_div(Index a, Index b) noexcept { return (a + b - 1) / b; }
+/// For b >= 1 and every a: nothing is added that might overflow.
+constexpr Index ceil_div(Index a, Index b) noexcept { return a / b + (a % b > 0 ? 1 : 0); }
 constexpr Index round_up(Index a, Index b) noexcept { return ceil_div(a, b) * b; }
 
 enum class StatusCode { ok, invalid_argument, length_error };
