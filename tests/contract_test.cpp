@@ -34,6 +34,7 @@ TEST(Contract, ComputesHalfAndBfloat16InFloat) {
 TEST(Contract, RoundsUpWithoutWrappingAt32Bits) {
   static_assert(ls::round_up(0, 256) == 0 && ls::round_up(1, 256) == 256 && ls::round_up(256, 256) == 256);
   static_assert(ls::ceil_div((Index{1} << 40) + 1, 256) == (Index{1} << 32) + 1);
+  static_assert(ls::ceil_div(std::numeric_limits<Index>::max(), 256) == Index{1} << 55);
 }
 
 TEST(Status, IsOkWithoutAText) {

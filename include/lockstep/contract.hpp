@@ -95,8 +95,8 @@ concept Element = CacheElement<T> && !std::is_same_v<T, std::int8_t>;
 template <CacheElement T>
 using compute_t = typename ComputeOf<T>::type;
 
-/// a / b rounded up, a >= 0 and b > 0.
-constexpr Index ceil_div(Index a, Index b) noexcept { return (a + b - 1) / b; }
+/// a / b rounded up, for b >= 1 and every a: nothing is added that might overflow.
+constexpr Index ceil_div(Index a, Index b) noexcept { return a / b + (a % b > 0 ? 1 : 0); }
 /// The least multiple of b from a on.
 constexpr Index round_up(Index a, Index b) noexcept { return ceil_div(a, b) * b; }
 

@@ -1,23 +1,13 @@
 // The running softmax of one row: maximum and sum, how a block joins a split and a split joins the row.
 #pragma once
 
-#include <bit>
-#include <cstdint>
 #include <limits>
 
 #include "lockstep/numeric/exp.hpp"
+#include "lockstep/numeric/half.hpp"
 #include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
-
-/// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make.
-[[gnu::always_inline]] inline float canonical(float x) noexcept {
-  return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
-}
-/// The same in double.
-[[gnu::always_inline]] inline double canonical(double x) noexcept {
-  return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
-}
 
 /// Maximum m and sum l of a row over the keys so far; the weighted sum of values lies beside it, in memory of the
 /// caller. Nothing seen: m = -inf, l = +0. Milakov and Gimelshein 2018 (arXiv 1805.02867) with fixed roundings.

@@ -1,6 +1,8 @@
 // Saved caches come back bit for bit, in whatever kind of cache, and damage is always found.
 #include "lockstep/cache/save.hpp"
 
+#include <cstring>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -143,6 +145,30 @@ TEST(SaveCache, RefusesAnotherShapeStorageOrTooMuch) {
   restore(paged, bytes);
   EXPECT_TRUE(holds(paged, counted(0, 10)));
   EXPECT_EQ(pool.free_pages(), 0);
+}
+
+// A stream may claim any length of a ring, which has no end: places at the end of 63 bits are counted like others.
+TEST(SaveCache, TakesTheLongestRingThereIs) {
+  const Index longest = std::numeric_limits<Index>::max();
+  ls::RingCache<float> ring({1, 2, 3}, {.window = 1, .slack = 0});
+  ls::detail::SavedHeader header;
+  header.storage = ls::detail::storage_code<float>();
+  header.shape = ring.shape();
+  header.length = longest;
+  header.missing = {0, longest};
+  ls::detail::StreamHash hash;
+  hash.add(&header, sizeof header);
+  const std::uint64_t sum = hash.value();
+  std::string bytes(sizeof header + sizeof sum, '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  std::memcpy(bytes.data() + sizeof header, &sum, sizeof sum);
+  restore(ring, bytes);
+  EXPECT_EQ(ring.length(), longest);
+  EXPECT_EQ(ring.first(), longest);
+  EXPECT_FALSE(ring.check_append(1).ok());
+  ring.clear();
+  append(ring, counted(0, 1));
+  EXPECT_TRUE(holds(ring, counted(0, 1)));
 }
 
 TEST(SaveCache, ReadsNoFurtherThanItsOwnEnd) {

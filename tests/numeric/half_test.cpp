@@ -176,6 +176,13 @@ TYPED_TEST(StorageType, NarrowingIsMonotone) {
   }
 }
 
+TEST(Narrow, EveryNanOfAComputeTypeBecomesThePositiveQuietOne) {
+  for (const std::uint32_t bits : {0x7fc00000U, 0xffc00000U, 0x7f800001U, 0xffffffffU})
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(narrow<float>(std::bit_cast<float>(bits))), 0x7fc00000U);
+  for (const std::uint64_t bits : {0x7ff8000000000000U, 0xfff8000000000000U, 0x7ff0000000000001U, 0xffffffffffffffffU})
+    EXPECT_EQ(std::bit_cast<std::uint64_t>(narrow<double>(std::bit_cast<double>(bits))), 0x7ff8000000000000U);
+}
+
 TEST(Narrow, IsTheIdentityBetweenEqualTypes) {
   const FloatEnvironment environment;
   for (const float x : {0.0F, -0.0F, 1.5F, 0x1p-149F, HUGE_VALF}) {

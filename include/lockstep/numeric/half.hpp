@@ -59,6 +59,14 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
+/// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make.
+[[gnu::always_inline]] inline float canonical(float x) noexcept {
+  return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
+}
+[[gnu::always_inline]] inline double canonical(double x) noexcept {
+  return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+}
+
 /// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double; the
 /// code itself for int8.
 template <class S, class C = compute_t<S>>
@@ -74,7 +82,7 @@ template <class S, class C = compute_t<S>>
 }
 
 /// A computed value rounded once, to nearest even, to storage type S: beyond the range -> infinity, denormals kept,
-/// NaN -> the canonical positive quiet NaN of S. The identity (also on NaN) for float and double.
+/// NaN -> the canonical positive quiet NaN of S. For float and double nothing else.
 template <Element S, class C>
   requires std::same_as<C, compute_t<S>>
 [[gnu::always_inline]] inline S narrow(C value) noexcept {
@@ -83,7 +91,7 @@ template <Element S, class C>
   } else if constexpr (std::same_as<S, Eigen::bfloat16>) {
     return std::bit_cast<Eigen::bfloat16>(detail::bfloat16_bits_from_float(value));
   } else {
-    return value;
+    return canonical(value);
   }
 }
 
