@@ -185,12 +185,12 @@ template <class C, class S>
 /// rows that wait for memory anyhow. Tiles need not be full.
 template <class C, class F>
 [[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
-  if (height == 1) return f.template operator()<1, true>();
+  if (Simd<C>::rows == 1 || height == 1) return f.template operator()<1, true>();
   if constexpr (Simd<C>::decode_rows >= 4)
     if (height == 4) return f.template operator()<4, true>();
   if constexpr (Simd<C>::decode_rows >= 8)
     if (height == 8) return f.template operator()<8, true>();
-  f.template operator()<static_cast<int>(Simd<C>::rows), false>();
+  if constexpr (Simd<C>::rows > 1) f.template operator()<static_cast<int>(Simd<C>::rows), false>();
 }
 template <class C>
 constexpr Index tile_height(Index rows) noexcept {

@@ -51,7 +51,12 @@ template <class C, class S>
 void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index panel_stride, bool first,
                               C* y) noexcept {
   Ahead none;
-  project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none);
+  if constexpr (Simd<C>::rows > 1)
+    project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none);
+  else  // no registers for four panels at once
+    for (Index i = 0; i < 4; ++i)
+      project_chunk<C, S, 1, 1>(x, 0, steps, weights + i * panel_stride, 0, first, y + i * PackedWeights<S>::panel,
+                                none);
 }
 
 /// y + bias, of one row and panel; a NaN as the one that results hold.
