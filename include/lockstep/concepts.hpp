@@ -13,8 +13,9 @@ namespace lockstep {
 
 /// The kinds of policy. Every policy type says its own by a member `static constexpr PolicyKind policy_kind`. What a
 /// kind may offer besides, a policy offers as it is said there, const and noexcept, or not at all: another form is
-/// refused. For the same bits in every build, a product that feeds an addition is fma() or passes rounded() in a user's
-/// policy too, or the compiler fuses it where it may and not elsewhere.
+/// refused. For the same bits in every build, in a user's policy too a product that feeds an addition is fma() or
+/// passes rounded(), or compilers fuse it where they may and not elsewhere; and so do sums, where -fassociative-math
+/// may come.
 enum class PolicyKind { position, mask, heads, logits, bias, sinks, norm, cache, dropout, weights, kernel, executor };
 
 /// One row of attention: which query of which sequence, and where it stands.
