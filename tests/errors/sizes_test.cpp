@@ -115,9 +115,7 @@ TEST(View, ThatIsWrittenHasAPlaceForEachNumber) {
     const View<float, 3> writable(memory + 32, extent, stride);
     const View<const float, 3> readable(writable);
     EXPECT_TRUE(ls::detail::check_shape("x", readable, extent).ok());
-    const bool apart = ls::detail::check_shape("x", writable, extent).ok();
-    EXPECT_EQ(apart, ls::detail::lies_apart(writable));
-    return apart;
+    return ls::detail::check_shape("x", writable, extent).ok();
   };
   EXPECT_TRUE(lies_apart({2, 3, 4}, {12, 4, 1}));
   EXPECT_TRUE(lies_apart({2, 3, 4}, {1, 2, 6}));
