@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <limits>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -146,20 +145,6 @@ TYPED_TEST(SteadyCalls, AWorkspaceOfTheStatedSizeIsEnoughAndOneByteLessIsNot) {
         ASSERT_EQ(memory[i], 0xa5) << "byte " << i << " of " << bytes;
       }
   }
-}
-
-TYPED_TEST(SteadyCalls, StatesNoSmallWorkspaceForCallsThatNoMemoryHolds) {
-  const auto& layer = this->layer;
-  constexpr Index beyond = Index{1} << 45, most = std::numeric_limits<Index>::max();
-  // What matters grows with the length: rows that are many are worked on in chunks.
-  for (const Index size : {Index{1} << 31, Index{1} << 40, Index{1} << 62, most}) {
-    EXPECT_GE(layer.workspace_bytes(size, 1, 1), layer.workspace_bytes(size / 2, 1, 1));
-    EXPECT_GE(layer.workspace_bytes(1, size, size), layer.workspace_bytes(1, size / 2, size / 2));
-    EXPECT_GE(layer.workspace_bytes(size, size, size), layer.workspace_bytes(2, 300, 300));
-  }
-  EXPECT_GE(layer.workspace_bytes(most, most, most), beyond);
-  EXPECT_GE(layer.workspace_bytes(1, 1, 1), layer.workspace_bytes(-1, -1, -1));
-  EXPECT_GT(layer.workspace_bytes(-1, -1, -1), 0);
 }
 
 template <class C, class... Policies>

@@ -269,6 +269,20 @@ TEST(ForwardTakes, TheSceneThatTheRowsSpoil) {
   }
 }
 
+TEST(WorkspaceBytes, AreNotSmallForCallsThatNoMemoryHolds) {
+  constexpr Index most = std::numeric_limits<Index>::max();
+  for (const Index size : {Index{1} << 31, Index{1} << 40, Index{1} << 62, most}) {
+    EXPECT_GE(layer().workspace_bytes(size, 1, 1), layer().workspace_bytes(size / 2, 1, 1));
+    EXPECT_GE(layer().workspace_bytes(1, size, size), layer().workspace_bytes(1, size / 2, size / 2));
+    EXPECT_GE(layer().workspace_bytes(size, size, size), layer().workspace_bytes(2, 300, 300));
+    EXPECT_GE(layer().tree_workspace_bytes(size, size, size), layer().tree_workspace_bytes(2, 300, 300));
+  }
+  EXPECT_GE(layer().workspace_bytes(most, most, most), Index{1} << 45);
+  EXPECT_GE(layer().tree_workspace_bytes(most, most, most), Index{1} << 45);
+  EXPECT_GE(layer().workspace_bytes(1, 1, 1), layer().workspace_bytes(-1, -1, -1));
+  EXPECT_GT(layer().workspace_bytes(-1, -1, -1), 0);
+}
+
 TEST(ForwardTakes, AnEmptyCallAndChangesNothing) {
   for (const Form form : {one_cache, cache_list, no_cache}) {
     Scene scene(form);
