@@ -10,6 +10,7 @@
 
 #include "gauge.hpp"
 #include "openblas.hpp"
+#include "peers.hpp"
 
 namespace bench {
 
@@ -270,8 +271,11 @@ int run_program(int count, char** arguments) {
   benchmark::AddCustomContext("instruction set", lockstep::name_of(lockstep::instruction_set()));
   benchmark::AddCustomContext("Eigen", Eigen::SimdInstructionSetsInUse());
   benchmark::AddCustomContext("OpenBLAS kernel", openblas_kernel());
+  for (const PeerLibrary& library : peer_libraries())
+    benchmark::AddCustomContext(library.name, library.make ? library.version : "none, not found when this was built");
   const Suite suite(sizes);
-  for (const auto add : {add_float, add_double, add_half, add_bfloat16, add_masks, add_policies, add_baselines})
+  for (const auto add :
+       {add_float, add_double, add_half, add_bfloat16, add_masks, add_policies, add_baselines, add_peers})
     add(suite);
   benchmark::RunSpecifiedBenchmarks();
   current() = {};
