@@ -1,13 +1,18 @@
-// The report's lines of policies: each beside plain causal attention in a contiguous float cache, per visible work.
+// The report's lines of policies: each beside plain causal attention in a contiguous float cache, per visible work, or
+// beside a layer without it.
 #include <array>
 #include <optional>
 
 #include "attended.hpp"
+#include "lockstep/attention.hpp"
 #include "lockstep/bias/alibi.hpp"
 #include "lockstep/cache/paged.hpp"
+#include "lockstep/cache/ring.hpp"
 #include "lockstep/kernel/tiled.hpp"
 #include "lockstep/logit/soft_cap.hpp"
 #include "lockstep/mask/sliding_window.hpp"
+#include "lockstep/norm/qk_norm.hpp"
+#include "lockstep/position/rope.hpp"
 #include "lockstep/sinks/learned.hpp"
 #include "report.hpp"
 
@@ -143,6 +148,87 @@ Entry int8_decode() {
           }};
 }
 
+/// Decode over a ring, long after it has come round, beside as many keys in contiguous caches.
+Entry ring_decode() {
+  return {"policy_ring_decode", {"/plain"}, [](Report& report, const Entry& entry) {
+            constexpr ls::CacheShape cache_shape{8, 128, 128};
+            constexpr Index window = 4096, bytes = Index{2} * 8 * 128 * window * 4;
+            const Index count = ls::ceil_div(beyond_cache(), bytes);
+            const Contiguous plain_caches = filled<float>(count, cache_shape, window);
+            std::vector<ls::RingCache<float>> rings{{cache_shape, {.window = window, .slack = 508}}};
+            fill(rings.front(), 2 * window + 300, 1);
+            while (static_cast<Index>(rings.size()) < count) rings.push_back(rings.front());
+            ls::AttendOptions<float, ls::SlidingWindow> options;
+            options.mask = ls::SlidingWindow{window};
+            UnderPolicies<ls::RingCache<float>, ls::SlidingWindow> work(rings, 1, 32, options);
+            UnderPolicies<ls::ContiguousCache<float>, ls::Causal> plain(plain_caches, 1, 32);
+            report.check(work.right());
+            Gauge contiguous([&] { plain.run(); }, 1);
+            report.compare(entry, Gauge([&] { work.run(); }, 1), {{"/plain", &contiguous}});
+          }};
+}
+
+/// A draft tree of 16 nodes over a context, beside a chunk of 16 tokens.
+Entry tree() {
+  return {"policy_tree", {"/plain"}, [](Report& report, const Entry& entry) {
+            constexpr Index nodes = 16, context = 1024;
+            const Contiguous caches = filled<float>(1, shape, context + nodes);
+            const auto query = numbers<float>(nodes * heads * shape.head_dim, 3);
+            ls::AlignedVector<float> of_tree(query.size()), of_chunk(query.size());
+            std::array<Index, nodes> parents{}, chain{};
+            for (Index i = 0; i < nodes; ++i) {
+              parents[at(i)] = i == 0 ? -1 : (i - 1) / 2;
+              chain[at(i)] = i - 1;
+            }
+            ls::Workspace workspace;
+            ls::AttendOptions<float> options;
+            options.workspace = &workspace;
+            const auto q = ls::View<const float, 3>::contiguous(query.data(), {nodes, heads, shape.head_dim});
+            const auto view = [](auto& y) {
+              return ls::View<float, 3>::contiguous(y.data(), {nodes, heads, shape.head_dim});
+            };
+            const auto run_tree = [&](const auto& over) {
+              ls::attend_tree(q, over, caches.front(), view(of_tree), options);
+            };
+            const auto run_chunk = [&] { ls::attend(q, caches.front(), view(of_chunk), options); };
+            run_tree(chain);
+            run_chunk();
+            report.check(same_bits(of_tree, of_chunk));
+            Gauge chunk(run_chunk, 1);
+            report.compare(entry, Gauge([&] { run_tree(parents); }, 1), {{"/plain", &chunk}});
+          }};
+}
+
+/// A layer under Policies, beside one without any: 64 tokens through projections of a small model.
+template <class... Policies>
+using SmallLayer = ls::Attention<float, 14, 2, Policies...>;
+template <class... Policies, class... Values>
+Entry layer(const std::string& name, const Values&... values) {
+  return {name, {"/plain"}, [=](Report& report, const Entry& entry) {
+            constexpr Index hidden = 896, head_dim = 64, tokens = 64;
+            const auto numbers_of = numbers<float>(hidden * hidden, 7);
+            const auto matrix = [&](Index out) {
+              return ls::View<const float, 2>::contiguous(numbers_of.data(), {out, hidden});
+            };
+            const ls::LayerShape layer_shape{.hidden = hidden, .head_dim = head_dim};
+            const ls::LayerWeights<float> weights{
+                .query = matrix(hidden), .key = matrix(128), .value = matrix(128), .output = matrix(hidden)};
+            const SmallLayer<Policies...> layer(layer_shape, weights, values...);
+            const SmallLayer<> plain(layer_shape, weights);
+            const auto x = numbers<float>(tokens * hidden, 8);
+            const auto in = ls::View<const float, 2>::contiguous(x.data(), {tokens, hidden});
+            ls::AlignedVector<float> y(x.size()), last(at(hidden));
+            const auto out = ls::View<float, 2>::contiguous(y.data(), {tokens, hidden});
+            auto cache = layer.make_cache(tokens);
+            layer.forward(in, out);
+            layer.forward(in.part(0, 0, tokens - 1), cache, out.part(0, 0, tokens - 1));
+            layer.forward(in.part(0, tokens - 1, 1), cache, ls::View<float, 2>::contiguous(last.data(), {1, hidden}));
+            report.check(same_bits({y.end() - hidden, y.end()}, last));
+            Gauge without([&] { plain.forward(in, out); }, 1);
+            report.compare(entry, Gauge([&] { layer.forward(in, out); }, 1), {{"/plain", &without}});
+          }};
+}
+
 }  // namespace
 
 std::vector<Entry> policy_entries() {
@@ -169,6 +255,10 @@ std::vector<Entry> policy_entries() {
     options.mask = ls::SlidingWindow{1024};
     return options;
   };
+  const ls::RopeTable<float> rope({.rotary_dim = 64, .base = 1e6, .positions = 64});
+  const auto ones = ls::AlignedVector<float>(64, 1.0F);
+  const auto one = ls::View<const float, 1>::contiguous(ones.data(), {64});
+  const ls::QkNorm<ls::BeforeRope, ls::PerHead, float> norm(one, one);
   return {
       prefill<ls::Causal, ls::SoftCap>("policy_softcap", 2048, all, true, cap),
       prefill<ls::Causal, ls::Alibi<>>("policy_alibi", 2048, all, true, alibi),
@@ -179,6 +269,10 @@ std::vector<Entry> policy_entries() {
       paged("policy_paged_decode", 1, 8192, {8, 128, 128}, 32,
             ls::ceil_div(beyond_cache(), Index{2} * 8 * 128 * 8192 * 4)),
       int8_decode(),
+      ring_decode(),
+      tree(),
+      layer<ls::Rope<ls::HalfSplit>>("policy_rope_layer", rope),
+      layer<ls::Rope<ls::HalfSplit>, ls::QkNorm<>>("policy_qk_norm_layer", rope, norm),
   };
 }
 
