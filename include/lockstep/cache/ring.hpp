@@ -68,8 +68,10 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   }
 
   const RingSize& size() const noexcept { return size_; }
-  /// Tokens in all: without end.
-  Index capacity() const noexcept { return ring_ == 0 ? 0 : std::numeric_limits<Index>::max(); }
+  /// Tokens in all: without end, as far as whole blocks have places in 63 bits.
+  Index capacity() const noexcept {
+    return ring_ == 0 ? 0 : std::numeric_limits<Index>::max() / block_keys * block_keys;
+  }
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
   /// slack + 1.
@@ -80,8 +82,8 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
       return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens,
                             ring_ == 0 ? 0 : append_limit());
     if (tokens > capacity() - this->length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed below 2^63", tokens,
-                            this->length_);
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
+                            tokens, this->length_, capacity());
     return {};
   }
   KeyRange missing_after(Index tokens) const noexcept { return missing_at(this->length_ + tokens); }
