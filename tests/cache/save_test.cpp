@@ -147,28 +147,37 @@ TEST(SaveCache, RefusesAnotherShapeStorageOrTooMuch) {
   EXPECT_EQ(pool.free_pages(), 0);
 }
 
-// A stream may claim any length of a ring, which has no end: places at the end of 63 bits are counted like others.
-TEST(SaveCache, TakesTheLongestRingThereIs) {
-  const Index longest = std::numeric_limits<Index>::max();
+// A stream may claim any length. The last place that there may be is counted like the rest.
+TEST(SaveCache, TakesTheLongestRingThereIsAndNoLonger) {
   ls::RingCache<float> ring({1, 2, 3}, {.window = 1, .slack = 0});
-  ls::detail::SavedHeader header;
-  header.storage = ls::detail::storage_code<float>();
-  header.shape = ring.shape();
-  header.length = longest;
-  header.missing = {0, longest};
-  ls::detail::StreamHash hash;
-  hash.add(&header, sizeof header);
-  const std::uint64_t sum = hash.value();
-  std::string bytes(sizeof header + sizeof sum, '\0');
-  std::memcpy(bytes.data(), &header, sizeof header);
-  std::memcpy(bytes.data() + sizeof header, &sum, sizeof sum);
-  restore(ring, bytes);
-  EXPECT_EQ(ring.length(), longest);
-  EXPECT_EQ(ring.first(), longest);
-  EXPECT_FALSE(ring.check_append(1).ok());
-  ring.clear();
-  append(ring, counted(0, 1));
-  EXPECT_TRUE(holds(ring, counted(0, 1)));
+  const Index longest = ring.capacity();
+  EXPECT_EQ(longest, Index{1} << 62);
+  for (const Index length : {longest, longest + 1, std::numeric_limits<Index>::max()})
+    for (const Index held : {0, 1}) {
+      SCOPED_TRACE(std::to_string(length) + ", held " + std::to_string(held));
+      ls::detail::SavedHeader header;
+      header.storage = ls::detail::storage_code<float>();
+      header.shape = ring.shape();
+      header.length = length;
+      header.missing = {0, length - held};
+      std::string bytes(sizeof header + static_cast<std::size_t>(held) * 5 * sizeof(float), '\0');
+      std::memcpy(bytes.data(), &header, sizeof header);
+      ls::detail::StreamHash hash;
+      hash.add(bytes.data(), bytes.size());
+      const std::uint64_t sum = hash.value();
+      bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+      if (length > longest) {
+        EXPECT_THROW(restore(ring, bytes), std::length_error);
+        continue;
+      }
+      restore(ring, bytes);
+      EXPECT_EQ(ring.length(), longest);
+      EXPECT_EQ(ring.first(), longest - held);
+      EXPECT_FALSE(ring.check_append(1).ok());
+      ring.clear();
+      append(ring, counted(0, 1));
+      EXPECT_TRUE(holds(ring, counted(0, 1)));
+    }
 }
 
 TEST(SaveCache, ReadsNoFurtherThanItsOwnEnd) {

@@ -161,10 +161,13 @@ class World {
   }
 
   void run() {
-    // What a long input may cost: pairs of queries and keys.
+    // What a long input may cost: pairs of queries and keys, and looking at every token after each step.
     while (!in_.empty() && work_ < 400000) {
       step();
-      for (std::size_t s = 0; s < sequences_.size(); ++s) check(sequences_[s]);
+      for (const Sequence& sequence : sequences_) {
+        check(sequence);
+        work_ += 50 + 4 * sequence.tokens.length();
+      }
     }
     for (Sequence& sequence : sequences_) check_whole(sequence.tokens);
     if (pool_) {

@@ -22,20 +22,26 @@
 namespace {
 std::atomic<long> live{0};
 
-void* take(std::size_t bytes, std::size_t alignment) {
+[[maybe_unused]] void* take(std::size_t bytes, std::size_t alignment) {
   void* memory = alignment == 0 ? std::malloc(bytes == 0 ? 1 : bytes)
                                 : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   live.fetch_add(1, std::memory_order_relaxed);
   return memory;
 }
-void give_back(void* memory) noexcept {
+[[maybe_unused]] void give_back(void* memory) noexcept {
   if (memory != nullptr) live.fetch_sub(1, std::memory_order_relaxed);
   std::free(memory);
 }
 }  // namespace
 
-// Counted, so that what is left at the end shows. The other forms end in these.
+// Counted, so that what is left at the end shows. The other forms end in these. The sanitizers have their own.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define LOCKSTEP_SANITIZED 1
+#endif
+#endif
+#if !defined(LOCKSTEP_SANITIZED) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t bytes) { return take(bytes, 0); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take(bytes, static_cast<std::size_t>(alignment));
@@ -44,6 +50,7 @@ void operator delete(void* memory) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t) noexcept { give_back(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { give_back(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give_back(memory); }
+#endif
 
 namespace {
 
