@@ -97,6 +97,11 @@ TEST(RelativeBias, RefusesBucketsAndTablesThatDoNotFit) {
   EXPECT_TRUE(plain.check(31).ok());
   EXPECT_FALSE(plain.check(4).ok());
   EXPECT_FALSE(ls::RelativeBias<float>{}.check(1).ok());
+  EXPECT_THROW((ls::RelativeBias<float>(ls::View<const float, 2>::contiguous(table.data(), {31, 0}), 0)),
+               std::invalid_argument);
+  constexpr ls::Index limit = ls::Index{1} << 31;
+  EXPECT_THROW((ls::RelativeBias<float>(view, limit + 1)), std::invalid_argument);
+  EXPECT_THROW((ls::RelativeBias<float>(view, -limit - 1)), std::invalid_argument);
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ const Row rows[] = {
     {"BaseNegative", {invalid, "base", "-10000", "positive"}, [](Scene&) { make_table({.rotary_dim = 8, .base = -10000}); }},
     {"BaseNan", {invalid, "base", "nan", "finite"}, [](Scene&) { make_table({.rotary_dim = 8, .base = std::numeric_limits<double>::quiet_NaN()}); }},
     {"BaseInfinite", {invalid, "base", "inf", "finite"}, [](Scene&) { make_table({.rotary_dim = 8, .base = std::numeric_limits<double>::infinity()}); }},
+    {"BaseFarBelowOne", {invalid, "base", "1e-07 with 1000 positions", "angles up to 2^31"}, [](Scene&) { make_table({.rotary_dim = 8, .base = 1e-7, .positions = 1000}); }},
     {"PositionsNegative", {invalid, "positions", "-1", "0 to"}, [](Scene&) { make_table({.rotary_dim = 8, .positions = -1}); }},
     {"PositionsBeyond32Bits", {invalid, "positions", "9223372036854775807", "2^31"}, [](Scene&) { make_table({.rotary_dim = 8, .positions = most}); }},
     {"CosinesNull", {invalid, "cos", "null", "[3, 4]"}, [](Scene&) { make_table(without_memory(table(3, 4)), table(3, 4)); }},
