@@ -58,7 +58,7 @@ const Row rows[] = {
     {"HeadDimZero", {invalid, "shape.head_dim", "0", "1 to"}, [](Scene& s) { s.shape.head_dim = 0; }},
     {"HeadDimBeyond63Bits", {invalid, "shape.head_dim", "9223372036854775807", "2^31 - 1"}, [](Scene& s) { s.shape.head_dim = std::numeric_limits<Index>::max(); }},
     {"ValueDimNegative", {invalid, "shape.v_head_dim", "-1", "1 to"}, [](Scene& s) { s.shape.v_head_dim = -1; }},
-    {"HeadsOfTooManyNumbers", {invalid, "shape", "2147483646 heads of 2147483647", "2^40"}, [](Scene& s) { s.shape.heads = (Index{1} << 31) - 2; s.shape.kv_heads = 2; s.shape.head_dim = (Index{1} << 31) - 1; s.shape.hidden = 1; }},
+    {"HeadsOfTooManyNumbers", {invalid, "shape", "1048576 heads of 2147483647", "2^40"}, [](Scene& s) { s.shape.heads = Index{1} << 20; s.shape.kv_heads = 2; s.shape.head_dim = (Index{1} << 31) - 1; s.shape.hidden = 1; }},
     {"HeadsMissing", {invalid, "shape.heads", "0", "1 to"}, [](Scene& s) { s.shape.heads = 0; }},
     {"KvHeadsMissing", {invalid, "shape.kv_heads", "0", "1 to"}, [](Scene& s) { s.shape.kv_heads = 0; }},
     {"HeadsNegative", {invalid, "shape.heads", "-4", "1 to"}, [](Scene& s) { s.shape.heads = -4; }},
