@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
                                .tokenizer = LOCKSTEP_EXAMPLE_MODEL "/kjv_tokenizer.bin",
                                .prompt = "And the king said unto",
                                .temperature = 0.7F,
-                               .seed = 1,
+                               .seed = 3,
                                .check_bits = true};
   try {
     const auto options =

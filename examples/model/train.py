@@ -29,8 +29,7 @@ HEAD_DIM = DIM // HEADS
 BEGIN = 1
 # (steps, sequences a step, tokens a sequence, steps to warm up, factor on the rates at first and at last). Long sequences
 # cost most and come last. Each phase begins with fresh moments, so that the checkpoint is all that it needs.
-PHASES = [(1000, 32, 96, 100, 1, 1), (380, 32, 96, 20, 1, 0.3), (150, 12, 256, 20, 0.4, 0), (900, 32, 96, 50, 1, 0.15),
-          (300, 12, 256, 20, 0.4, 0)]
+PHASES = [(1000, 32, 96, 100, 1, 1), (380, 32, 96, 20, 1, 0.3), (150, 12, 256, 20, 0.4, 0)]
 MATRIX_RATE, MATRIX_MOMENTUM = 0.02, 0.95
 OTHER_RATE = 4e-3
 
@@ -85,9 +84,10 @@ class Tokenizer:
         ids = [self.ids[c] for c in word]
         while True:
             unions = [self.ids.get(self.tokens[a] + self.tokens[b], -1) for a, b in zip(ids, ids[1:])]
-            best = max(range(len(unions)), key=lambda i: self.scores[unions[i]] if unions[i] >= 0 else -math.inf, default=-1)
-            if best < 0 or unions[best] < 0:
+            known = [i for i, union in enumerate(unions) if union >= 0]
+            if not known:
                 return ids
+            best = max(known, key=lambda i: self.scores[unions[i]])
             ids[best : best + 2] = [unions[best]]
 
     def encode(self, text):
@@ -176,8 +176,10 @@ class Model(nn.Module):
         self.norm = nn.Parameter(torch.ones(DIM))
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
-                deep = name.endswith(("output.weight", "down.weight"))
-                nn.init.normal_(parameter, 0, DIM**-0.5 * ((2 * LAYERS) ** -0.5 if deep else 1) * (0.5 if name == "embedding" else 1))
+                # Smaller where it adds to the residual stream, and for logits that begin small.
+                last = name.endswith(("output.weight", "down.weight"))
+                factor = (2 * LAYERS) ** -0.5 if last else 0.5 if name == "embedding" else 1
+                nn.init.normal_(parameter, 0, DIM**-0.5 * factor)
         angle = torch.arange(POSITIONS)[:, None] * 1e4 ** (-torch.arange(0, HEAD_DIM, 2) / HEAD_DIM)
         self.cos, self.sin = angle.cos(), angle.sin()
 
@@ -252,11 +254,11 @@ def loss_of(model, sequences):
 
 
 def mean_loss(model, verses):
-    """Over sequences of all 256 positions that begin 16 verses apart."""
+    """Over 64 sequences of all 256 positions that begin 16 verses apart."""
     begins = [verse for verse in range(0, len(verses.first), 16) if verses.fits(verse, POSITIONS)][:64]
     with torch.no_grad():
-        parts = [loss_of(model, torch.stack([verses.sequence(v, POSITIONS) for v in begins[i : i + 16]])) * len(begins[i : i + 16]) for i in range(0, len(begins), 16)]
-    return float(sum(parts)) / len(begins)
+        losses = [loss_of(model, verses.sequence(verse, POSITIONS)[None]) for verse in begins]
+    return float(sum(losses)) / len(losses)
 
 
 def main(text, folder, start=0):
