@@ -1,4 +1,5 @@
-# Runs the program behind -- and looks for EXPECTED in what it says.
+# Runs the program behind -- and looks for EXPECTED in what it says. With SHOWN_IN, the text before the speeds must stand in that
+# file as it is: its bits are the same with every compiler and on every machine.
 cmake_minimum_required(VERSION 3.25)
 set(command "")
 set(behind OFF)
@@ -14,4 +15,13 @@ execute_process(COMMAND ${command} OUTPUT_VARIABLE output ECHO_OUTPUT_VARIABLE C
 string(FIND "${output}" "${EXPECTED}" found)
 if(found EQUAL -1)
   message(FATAL_ERROR "the output does not say '${EXPECTED}'")
+endif()
+if(DEFINED SHOWN_IN)
+  file(READ "${SHOWN_IN}" shown)
+  string(FIND "${output}" "\n\nprefill: " end)
+  string(SUBSTRING "${output}" 0 ${end} text)
+  string(FIND "${shown}" "${text}" found)
+  if(found EQUAL -1 OR text STREQUAL "")
+    message(FATAL_ERROR "${SHOWN_IN} shows another text")
+  endif()
 endif()

@@ -1,4 +1,4 @@
-// The command line of `generate`.
+// The command line of `generate` and `quickstart`.
 #pragma once
 
 #include <charconv>
@@ -32,9 +32,10 @@ struct Options {
 
 inline constexpr std::string_view usage =
     "generate: writes on from a prompt with a llama2.c checkpoint\n"
+    "quickstart: the same with a small model of its own, a prompt and --check-bits to begin with\n"
     "\n"
-    "  --model FILE        checkpoint, such as stories260K.bin (required)\n"
-    "  --tokenizer FILE    its tokenizer, such as tok512.bin (required)\n"
+    "  --model FILE        checkpoint, such as stories260K.bin (generate: required)\n"
+    "  --tokenizer FILE    its tokenizer, such as tok512.bin (generate: required)\n"
     "  --prompt TEXT       what the text begins with (empty)\n"
     "  --steps N           most tokens to generate, 1 to 1048576 (256); the model's context may end it sooner\n"
     "  --temperature X     0 takes the likeliest token, 1 draws as the model was trained (0)\n"
@@ -80,9 +81,9 @@ inline void set_option(Options& options, std::string_view name, std::string_view
 
 }  // namespace detail
 
-/// Reads the arguments behind the program's name. A later option of the same name wins; --help asks for nothing else.
-inline Options parse_options(std::span<const char* const> arguments) {
-  Options options;
+/// Reads the arguments behind the program's name over what `options` holds. A later option of the same name wins;
+/// --help asks for nothing else.
+inline Options parse_options(std::span<const char* const> arguments, Options options = {}) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view name = arguments[i];
     if (name == "--help")

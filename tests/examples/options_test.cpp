@@ -43,6 +43,16 @@ TEST(Options, TakesEveryOption) {
   EXPECT_FALSE(options.help);
 }
 
+TEST(Options, GivenOnesWinOverUsualOnes) {
+  const Options usual{.model = "m", .tokenizer = "t", .prompt = "Lily", .steps = 5, .check_bits = true};
+  const Options options = parse_options(std::vector<const char*>{"--model", "other", "--steps", "7"}, usual);
+  EXPECT_EQ(options.model, "other");
+  EXPECT_EQ(options.tokenizer, "t");
+  EXPECT_EQ(options.prompt, "Lily");
+  EXPECT_EQ(options.steps, 7);
+  EXPECT_TRUE(options.check_bits);
+}
+
 TEST(Options, HelpNeedsNothingElse) { EXPECT_TRUE(parse_options(std::vector<const char*>{"--help"}).help); }
 
 TEST(Options, RefusesAMissingFile) {
