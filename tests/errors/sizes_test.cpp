@@ -192,8 +192,8 @@ TEST(WorkspaceBytes, OfKernelsStayWithin63Bits) {
   EXPECT_GE(ls::Tiled::bytes<double>(whole), huge);
   EXPECT_GE(ls::Tiled::split_bytes<double>(whole), huge);
   EXPECT_GT(ls::Specification::bytes<double>(whole), 0);
-  const ls::KernelShape rows{1, Index{1} << 31, Index{1} << 33, 2, 1, 64, 64, 1};
-  EXPECT_GE(ls::Materialized::bytes<float>(rows), huge);  // 2^31 2^33 scores of 4 bytes
+  const ls::KernelShape scores{1, Index{1} << 31, Index{1} << 33, 2, 1, 64, 64, 1};
+  EXPECT_GE(ls::Materialized::bytes<float>(scores), huge);  // 2^31 2^33 scores of 4 bytes
   EXPECT_EQ(ls::Workspace::product(Index{1} << 40, Index{1} << 40, Index{0}), 0);
   EXPECT_EQ(ls::Workspace::product(Index{3}, Index{-1}), 0);
   EXPECT_EQ(ls::Workspace::product(Index{3}, Index{5}, Index{7}), 105);
