@@ -76,7 +76,7 @@ class Workspace {
 
   /// Bytes that a caller's memory needs beyond what a call asks for, for alignment.
   static constexpr Index alignment = 64;
-  static constexpr Index most = Index{1} << 45;
+  static constexpr Index most = Index{1} << 45;  ///< what product() gives at most
 
  private:
   void release() noexcept {

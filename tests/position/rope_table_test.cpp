@@ -87,15 +87,6 @@ TEST(RopeTable, CopiesShareTheMemory) {
   EXPECT_EQ(copy.positions(), 4096);
 }
 
-TEST(RopeTable, AMovedFromTableIsEmpty) {
-  ls::RopeTable<float> table({.rotary_dim = 16});
-  const ls::RopeTable<float> taken = std::move(table);
-  EXPECT_FALSE(taken.empty());
-  EXPECT_TRUE(table.empty());  // NOLINT(bugprone-use-after-move)
-  EXPECT_EQ(table.positions(), 0);
-  EXPECT_EQ(table.rotary_dim(), 0);
-}
-
 TEST(RopeTable, TakesTheCallersOwnNumbersThroughStrides) {
   // [pairs][positions] in memory.
   const float cos[2][3] = {{1, 2, 3}, {4, 5, 6}}, sin[2][3] = {{-1, -2, -3}, {-4, -5, -6}};

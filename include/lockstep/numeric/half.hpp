@@ -63,6 +63,7 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 [[gnu::always_inline]] inline float canonical(float x) noexcept {
   return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
 }
+/// The same in double.
 [[gnu::always_inline]] inline double canonical(double x) noexcept {
   return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
 }

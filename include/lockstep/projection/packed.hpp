@@ -46,6 +46,7 @@ class PackedWeights {
     data_.resize(static_cast<std::size_t>(ceil_div(in, projection_block) * block_stride()));
     bias_.resize(static_cast<std::size_t>(round_up(out, panel)), no_bias);
   }
+  /// Whether such sizes are possible.
   static Status check(Index out, Index in) noexcept {
     constexpr Index limit = Index{1} << 62;
     Index numbers = 0;
