@@ -1,6 +1,6 @@
 # The vcpkg port, run with stand-ins that do what vcpkg's own functions document: configure and install from the path that
 # the port gives, move the CMake package where vcpkg wants it, refuse a port that leaves a second place of documents.
-# Run with -D SOURCE= -D OUT= -D COMPILER= -D EIGEN_DIR= -P.
+# Run with -D SOURCE= -D OUT= -D COMPILER= -D EIGEN_DIR= -D GENERATOR= -P.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE ${OUT})
@@ -9,8 +9,8 @@ set(CURRENT_PACKAGES_DIR ${OUT}/packages)
 function(vcpkg_cmake_configure)
   cmake_parse_arguments(PARSE_ARGV 0 argument "" SOURCE_PATH OPTIONS)
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -S ${argument_SOURCE_PATH} -B ${OUT}/build -DCMAKE_CXX_COMPILER=${COMPILER}
-            -DEigen3_DIR=${EIGEN_DIR} -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${argument_OPTIONS}
+    COMMAND ${CMAKE_COMMAND} -S ${argument_SOURCE_PATH} -B ${OUT}/build -G ${GENERATOR}
+            -DCMAKE_CXX_COMPILER=${COMPILER} -DEigen3_DIR=${EIGEN_DIR} -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR} ${argument_OPTIONS}
     OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY
   )
 endfunction()
