@@ -1,8 +1,11 @@
 // A layer of grouped-query attention with weights from .npy files, its output into another.
 //
-//     numpy.save("wq.npy", wq)   # float32 [heads head_dim, hidden], as y = x @ wq.T; wk, wv [kv_heads head_dim,
-//     hidden] numpy.save("wo.npy", wo)   # [hidden, heads head_dim] numpy.save("x.npy", x)     # [tokens, hidden]
-//     gqa_from_numpy FOLDER HEADS KV_HEADS [ROPE_BASE]      writes FOLDER/y.npy [tokens, hidden]
+//     numpy.save("wq.npy", wq)  # all float32; [heads head_dim, hidden], used as x @ wq.T
+//     numpy.save("wk.npy", wk)  # [kv_heads head_dim, hidden], and so wv
+//     numpy.save("wo.npy", wo)  # [hidden, heads head_dim]
+//     numpy.save("x.npy", x)    # [tokens, hidden]
+//
+//     gqa_from_numpy FOLDER HEADS KV_HEADS [ROPE_BASE]  # writes FOLDER/y.npy [tokens, hidden]
 //
 // The rotation is the half-split one, as Hugging Face's llama has it; its base is 10000 unless given.
 #include <charconv>
