@@ -43,6 +43,15 @@ void report(const char* what, ls::Index tokens, double time) {
   std::printf("%-48s %8.1f ms %10.0f tokens/s\n", what, 1e3 * time, static_cast<double>(tokens) / time);
 }
 
+/// FNV-1a of the bytes.
+std::uint64_t hash_of(const Matrix& matrix) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(matrix.data());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(matrix.size()) * sizeof(float); ++i)
+    hash = (hash ^ bytes[i]) * 0x100000001b3U;
+  return hash;
+}
+
 ls::Index rows_of_equal_bits(const Matrix& a, const Matrix& b, ls::Index first, ls::Index count) {
   ls::Index equal = 0;
   for (ls::Index i = first; i < first + count; ++i)
@@ -89,7 +98,8 @@ int run() {
   const ls::Index equal_decoded = rows_of_equal_bits(y, full, prefilled, decoded);
   const ls::Index equal_prefilled = rows_of_equal_bits(y, full, 0, prefilled);
   std::cout << equal_decoded << " of " << decoded << " decoded rows and " << equal_prefilled << " of " << prefilled
-            << " prefilled rows have the bits of the full forward\n";
+            << " prefilled rows have the bits of the full forward\n"
+            << "hash of all rows: " << std::hex << hash_of(y) << '\n';
   return equal_decoded == decoded && equal_prefilled == prefilled ? 0 : 1;
 }
 
