@@ -211,7 +211,8 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
     const KeyRange missing = missing_after(cache, 0);
     if (missing.empty()) continue;
     if (Status s = check_all_held(options.raw_logits, missing); !s.ok()) return s;
-    const Index kv_len = cache.length(), rows = sequences.length(b), first = options.offset.value_or(kv_len - rows);
+    const Index kv_len = cache.length(), rows = sequences.length(b),
+                first = !tree && options.offset ? *options.offset : kv_len - rows;
     for (Index i = 0; i < rows; ++i)
       for (Index head = 0; head < heads; ++head)
         if (Status s = check_held(options.mask, QueryRow{b, head, i, tree ? first : first + i}, kv_len, missing);

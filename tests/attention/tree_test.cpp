@@ -237,4 +237,22 @@ TEST(TreeErrors, ParentsMustStandBeforeTheirNodes) {
   EXPECT_EQ(cache.length(), 3);
 }
 
+// A tree's nodes stand at the end of the cache, whatever offset is given: what they see must be held there.
+TEST(TreeErrors, AttentionLooksForKeysWhereTheNodesStandAndNotAtAnOffset) {
+  ls::RingCache<float> cache({1, 4, 4}, 64, 300);
+  const std::vector<float> tokens(at(100 * 4), 0.5F), q(at(3 * 4), 0.25F);
+  for (int i = 0; i < 20; ++i)
+    cache.append(ls::View<const float, 3>::contiguous(tokens.data(), {100, 1, 4}),
+                 ls::View<const float, 3>::contiguous(tokens.data(), {100, 1, 4}));
+  ASSERT_GT(cache.first(), 64);
+  std::vector<float> context(q.size());
+  const auto in = ls::View<const float, 3>::contiguous(q.data(), {3, 1, 4});
+  const auto out = ls::View<float, 3>::contiguous(context.data(), {3, 1, 4});
+  const std::vector<Index> parents{-1, 0, 1};
+  using Options = ls::AttendOptions<float, ls::SlidingWindow>;
+  EXPECT_NO_THROW(ls::attend_tree<ls::SlidingWindow>(in, parents, cache, out, Options{.offset = 0, .mask = {64}}));
+  EXPECT_THROW(ls::attend_tree<ls::SlidingWindow>(in, parents, cache, out, Options{.offset = 9000, .mask = {2000}}),
+               std::invalid_argument);
+}
+
 }  // namespace
