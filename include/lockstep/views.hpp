@@ -368,6 +368,7 @@ Status check_apart(const std::array<NamedBytes, Read>& read, const std::array<Na
     return Status::invalid(a.name, "given memory that overlaps %s, allowed memory of its own", b.name);
   };
   for (std::size_t i = 0; i < Written; ++i) {
+    if (written[i].bytes.first == written[i].bytes.last) continue;
     for (std::size_t j = 0; j < Read; ++j)
       if (overlap(written[i].bytes, read[j].bytes)) return shared(written[i], read[j]);
     for (std::size_t j = 0; j < i; ++j)
