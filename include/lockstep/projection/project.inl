@@ -59,11 +59,11 @@ void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index p
                                 none);
 }
 
-/// y + bias, of one row and panel; a NaN as the one that results hold.
+/// y + bias, of one row and panel.
 template <class C>
 inline void add_bias(const C* bias, C* y) noexcept {
   for (Index n = 0; n < PackedWeights<C>::panel; n += Simd<C>::width)
-    Simd<C>::store(y + n, Simd<C>::canonical(Simd<C>::add(Simd<C>::load(y + n), Simd<C>::load(bias + n))));
+    Simd<C>::store(y + n, Simd<C>::add(Simd<C>::load(y + n), Simd<C>::load(bias + n)));
 }
 
 /// One panel for all rows of a task; write(r, p, numbers) takes row r's 64 numbers of panel p. A chunk of the panel
