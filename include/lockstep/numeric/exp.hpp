@@ -28,7 +28,7 @@ struct ExpConstants<float> {
   static constexpr int mantissa_bits = 23;
   static constexpr int exponent_bias = 127;
   /// Results with n below this are +0: weights under 2e-31 of the largest, far below the sum's rounding. From here on a
-  /// weight times a value of 2^-24 or more is normal; down to the last normal exponent, -126, the weighted sums of rows
+  /// weight times a value of 2^-23 or more is normal; down to the last normal exponent, -126, the weighted sums of rows
   /// whose logits fall far (ALiBi) begin with denormals, for which this kind of CPU takes a microcode assist an
   /// operation: such a prefill ran at 0.69 of the plain one, and runs at 0.98.
   static constexpr float least_exponent = -102.0F;
@@ -61,7 +61,7 @@ struct ExpConstants<double> {
                                                      0x1.e79bb0228c3b7p-32};
   static constexpr int mantissa_bits = 52;
   static constexpr int exponent_bias = 1023;
-  /// As for float, with 2^-53.
+  /// As for float, with 2^-52.
   static constexpr double least_exponent = -969.0;
   /// As for float; degree 11 keeps the fit at 3e-18.
   static constexpr double max_error_ulp = 1.1;
