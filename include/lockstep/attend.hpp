@@ -316,10 +316,9 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
         Call{.cache = sees,
              .query = query.at(at_batch).part(0, at_row, rows),
              .context = out.at(at_batch).part(0, at_row, rows),
-             .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<C, 2>{},
-             .weights = options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
-             .raw_logits =
-                 options.raw_logits.present() ? options.raw_logits.at(at_batch).part(1, at_row, rows) : View<C, 3>{},
+             .lse = options.lse.at(at_batch).part(1, at_row, rows),
+             .weights = options.weights.at(at_batch).part(1, at_row, rows),
+             .raw_logits = options.raw_logits.at(at_batch).part(1, at_row, rows),
              .sequence = b,
              .first_row = 0,
              .first_place = first_place,

@@ -759,11 +759,9 @@ class Attention {
           .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
           .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
                                                   {rows, shape_.heads, shape_.v_head_dim}),
-          .lse = options.lse.present() ? options.lse.at(at_batch).part(1, at_row, rows) : View<Compute, 2>{},
-          .weights =
-              options.weights.present() ? options.weights.at(at_batch).part(1, at_row, rows) : View<Compute, 3>{},
-          .raw_logits =
-              options.raw_logits.present() ? options.raw_logits.at(at_batch).part(1, at_row, rows) : View<Compute, 3>{},
+          .lse = options.lse.at(at_batch).part(1, at_row, rows),
+          .weights = options.weights.at(at_batch).part(1, at_row, rows),
+          .raw_logits = options.raw_logits.at(at_batch).part(1, at_row, rows),
           .sequence = b,
           .first_row = row,
           .first_place = place,

@@ -207,14 +207,14 @@ struct View {
     return false;
   }
 
-  /// The part [first, first + count) of dimension `axis`.
+  /// The part [first, first + count) of dimension `axis`; of an absent view, an absent one.
   constexpr View part(int axis, Index first, Index count) const noexcept {
     View v = *this;
     v.data = data == nullptr ? nullptr : data + first * stride[static_cast<std::size_t>(axis)];
     v.extent[static_cast<std::size_t>(axis)] = count;
     return v;
   }
-  /// The view without its first dimension, at index i of it.
+  /// The view without its first dimension, at index i of it; absent alike.
   constexpr auto at(Index i) const noexcept
     requires(Rank > 1)
   {
