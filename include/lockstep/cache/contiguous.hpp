@@ -48,16 +48,10 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
   }
 
   ContiguousCache(const ContiguousCache&) = default;
-  ContiguousCache& operator=(const ContiguousCache& other) {
-    ContiguousCache copy(other);
-    swap(copy);
-    return *this;
-  }
   /// Moving leaves an empty cache without capacity.
   ContiguousCache(ContiguousCache&& other) noexcept { swap(other); }
-  ContiguousCache& operator=(ContiguousCache&& other) noexcept {
-    ContiguousCache taken(std::move(other));
-    swap(taken);
+  ContiguousCache& operator=(ContiguousCache other) noexcept {
+    swap(other);
     return *this;
   }
 

@@ -168,16 +168,10 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     table_of_pages_ = other.table_of_pages_;
     if (store_ != nullptr) store_->share(table_of_pages_.data(), pages());
   }
-  PagedCache& operator=(const PagedCache& other) {
-    PagedCache copy(other);
-    swap(copy);
-    return *this;
-  }
   /// Moving leaves an empty cache without capacity and pool.
   PagedCache(PagedCache&& other) noexcept { swap(other); }
-  PagedCache& operator=(PagedCache&& other) noexcept {
-    PagedCache taken(std::move(other));
-    swap(taken);
+  PagedCache& operator=(PagedCache other) noexcept {
+    swap(other);
     return *this;
   }
   ~PagedCache() { drop_pages(0); }

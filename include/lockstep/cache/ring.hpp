@@ -56,16 +56,10 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
       : RingCache(shape, RingSize{window, slack, sink_tokens}) {}
 
   RingCache(const RingCache&) = default;
-  RingCache& operator=(const RingCache& other) {
-    RingCache copy(other);
-    swap(copy);
-    return *this;
-  }
   /// Moving leaves a cache without blocks, which takes no tokens.
   RingCache(RingCache&& other) noexcept { swap(other); }
-  RingCache& operator=(RingCache&& other) noexcept {
-    RingCache taken(std::move(other));
-    swap(taken);
+  RingCache& operator=(RingCache other) noexcept {
+    swap(other);
     return *this;
   }
 
