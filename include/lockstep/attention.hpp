@@ -320,16 +320,14 @@ class Attention {
 
   /// Fills in what the type says.
   static LayerShape completed(LayerShape shape) {
-    if (Heads != Dynamic) {
-      if (shape.heads != 0 && shape.heads != Heads)
-        raise(Status::invalid("shape.heads", "given %" PRId64 ", allowed the type's %d", shape.heads, Heads));
-      shape.heads = Heads;
-    }
-    if (KvHeads != Dynamic) {
-      if (shape.kv_heads != 0 && shape.kv_heads != KvHeads)
-        raise(Status::invalid("shape.kv_heads", "given %" PRId64 ", allowed the type's %d", shape.kv_heads, KvHeads));
-      shape.kv_heads = KvHeads;
-    }
+    const auto complete = [](const char* name, Index& given, int type) {
+      if (type == Dynamic) return;
+      if (given != 0 && given != type)
+        raise(Status::invalid(name, "given %" PRId64 ", allowed the type's %d", given, type));
+      given = type;
+    };
+    complete("shape.heads", shape.heads, Heads);
+    complete("shape.kv_heads", shape.kv_heads, KvHeads);
     if (shape.v_head_dim == 0) shape.v_head_dim = shape.head_dim;
     return shape;
   }
@@ -358,13 +356,10 @@ class Attention {
       return s;
     if (Status s = detail::check_shape("weights.output", weights.output, {shape_.hidden, context_width()}); !s.ok())
       return s;
-    if (Status s = check_bias("weights.query_bias", weights.query_bias, query_width()); !s.ok()) return s;
-    if (Status s = check_bias("weights.key_bias", weights.key_bias, key_width()); !s.ok()) return s;
-    if (Status s = check_bias("weights.value_bias", weights.value_bias, value_width()); !s.ok()) return s;
-    return check_bias("weights.output_bias", weights.output_bias, shape_.hidden);
-  }
-  static Status check_bias(const char* name, const View<const T, 1>& bias, Index width) noexcept {
-    return detail::check_optional(name, bias, {width});
+    if (Status s = detail::check_optional("weights.query_bias", weights.query_bias, {query_width()}); !s.ok()) return s;
+    if (Status s = detail::check_optional("weights.key_bias", weights.key_bias, {key_width()}); !s.ok()) return s;
+    if (Status s = detail::check_optional("weights.value_bias", weights.value_bias, {value_width()}); !s.ok()) return s;
+    return detail::check_optional("weights.output_bias", weights.output_bias, {shape_.hidden});
   }
   Status check_policies() const noexcept {
     if (position_.rotary_dim() > shape_.head_dim)
@@ -578,8 +573,8 @@ class Attention {
   Index rows_at_once(Index rows, bool later) const noexcept { return later || rows < chunk_rows ? rows : chunk_rows; }
 
   Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
-    const auto bounded = [](Index size) noexcept { return Workspace::product(size); };
-    return call_bytes(bounded(batch), Workspace::product(batch, q_len), bounded(q_len), bounded(kv_len), later, tree) +
+    return call_bytes(Workspace::product(batch), Workspace::product(batch, q_len), Workspace::product(q_len),
+                      Workspace::product(kv_len), later, tree) +
            Workspace::alignment;
   }
   Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
