@@ -141,12 +141,18 @@ template <class M, class C>
 concept AddingMask = Mask<M> && detail::AddsTo<M, C>;
 
 namespace detail {
+/// The part of `keys`, of a mask's range, of which it still has to be asked: nothing in the rest is visible.
+template <class M>
+KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
+  if constexpr (NarrowsKeys<M>)
+    return mask.narrowed(q, keys);
+  else
+    return keys;
+}
 /// Whether a mask adds in some compute type. In a layer that computes in another one it is refused, not passed over.
 template <class M>
 inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
-}  // namespace detail
 
-namespace detail {
 template <class P>
 concept ChecksPosition = requires(const P& p, Index position) {
   { p.check_position(position) } noexcept -> std::same_as<Status>;

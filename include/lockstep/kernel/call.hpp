@@ -92,12 +92,9 @@ struct AttentionRules {
   /// The keys that a row may see, clamped to those that are present.
   KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection(mask.range(q, kv_len), {0, kv_len}); }
 
-  /// The part of some keys of that range of which the mask has to be asked: nothing in the rest is visible.
+  /// The part of some keys of that range of which the mask has to be asked.
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
-    if constexpr (detail::NarrowsKeys<MaskPolicy>) {
-      if (!keys.empty()) return mask.narrowed(q, keys);
-    }
-    return keys;
+    return keys.empty() ? keys : detail::narrowed(mask, q, keys);
   }
 
   /// A scaled logit on its way to the softmax: transform, bias, what the mask adds.

@@ -26,15 +26,6 @@ Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Ind
   if (Status s = check_policy(mask); !s.ok()) return s;
   return check_arrays(mask, sequences, q_len, kv_len, heads);
 }
-
-/// The part of `keys` of which a mask still has to be asked.
-template <class M>
-KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
-  if constexpr (NarrowsKeys<M>)
-    return mask.narrowed(q, keys);
-  else
-    return keys;
-}
 }  // namespace detail
 
 /// The intersection of two masks. What either adds to the logits is added, a's before b's.
