@@ -387,31 +387,22 @@ struct PlainKeyValues {
 
 namespace detail {
 
-/// Plain keys and values, kv heads outermost. For the checks, a cache of which only the sizes are known.
+/// Plain keys and values, tokens outermost. For the checks, a cache of which only the sizes are known.
 template <class S>
-struct HeadsFirst {
+struct TokensFirst {
   using Storage = S;
-  View<const S, 3> keys;    // [kv_heads, kv_len, head_dim]
-  View<const S, 3> values;  // [kv_heads, kv_len, v_head_dim]
+  View<const S, 3> keys;    // [kv_len, kv_heads, head_dim]
+  View<const S, 3> values;  // [kv_len, kv_heads, v_head_dim]
 
-  explicit HeadsFirst(const PlainKeyValues<S>& plain) noexcept
-      : keys(turned(plain.keys, plain.order)), values(turned(plain.values, plain.order)) {}
+  explicit TokensFirst(const PlainKeyValues<S>& plain) noexcept
+      : keys(tokens_first(plain.keys, plain.order)), values(tokens_first(plain.values, plain.order)) {}
 
-  CacheShape shape() const noexcept { return {keys.extent[0], keys.extent[2], values.extent[2]}; }
-  Index length() const noexcept { return keys.extent[1]; }
+  CacheShape shape() const noexcept { return {keys.extent[1], keys.extent[2], values.extent[2]}; }
+  Index length() const noexcept { return keys.extent[0]; }
   Status check() const noexcept {
     if (Status s = check_shape("keys", keys, keys.extent); !s.ok()) return s;
     if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
     return check_cache_sizes<S>(shape(), "keys", length());
-  }
-
- private:
-  static View<const S, 3> turned(View<const S, 3> v, Order order) noexcept {
-    if (order == Order::token_head_dim) {
-      std::swap(v.extent[0], v.extent[1]);
-      std::swap(v.stride[0], v.stride[1]);
-    }
-    return v;
   }
 };
 
@@ -422,7 +413,7 @@ struct HeadsFirst {
 template <class... Policies, class Q, class S, class Out>
 Status check_attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
                     const AttendOptions<compute_t<S>, Policies...>& options = {}) noexcept {
-  const std::array<detail::HeadsFirst<S>, 1> turned{detail::HeadsFirst<S>(plain)};
+  const std::array<detail::TokensFirst<S>, 1> turned{detail::TokensFirst<S>(plain)};
   if (Status s = turned[0].check(); !s.ok()) return s;
   return lockstep::check_attend<Policies...>(q, turned, context, options);
 }
@@ -433,9 +424,9 @@ template <class... Policies, class Q, class S, class Out>
 void attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
             const AttendOptions<compute_t<S>, Policies...>& options = {}) {
   raise_unless_ok(lockstep::check_attend<Policies...>(q, plain, context, options));
-  const detail::HeadsFirst<S> turned(plain);
+  const detail::TokensFirst<S> turned(plain);
   ContiguousCache<S> cache(turned.shape(), turned.length());
-  cache.import(turned.keys, turned.values);
+  cache.import(turned.keys, turned.values, Order::token_head_dim);
   attend<Policies...>(q, cache, context, options);
 }
 
