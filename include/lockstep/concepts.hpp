@@ -435,8 +435,8 @@ concept OptionalParallelFrom =
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned. f is any
 /// callable that does not throw; it has state. run() may throw, once no f runs any more: the call that it serves fails
 /// with that, and leaves caches as they were.
-/// `concurrency()`: how many of them may run at once, at least 1. Optional: `parallel_from()`, the work in nanoseconds
-/// from which on it pays.
+/// `concurrency()`: how many of them may run at once, at least 1, the same throughout a call. Optional:
+/// `parallel_from()`, the work in nanoseconds from which on it pays.
 template <class E>
 concept Executor = detail::OfKind<E, PolicyKind::executor> && std::copyable<E> && detail::OptionalParallelFrom<E> &&
                    requires(const E& e, Index n, detail::TaskArchetype& f) {
