@@ -8,6 +8,7 @@
 #include "lockstep/mask/offset_causal.hpp"
 #include "lockstep/mask/prefix_lm.hpp"
 #include "lockstep/mask/sliding_window.hpp"
+#include "lockstep/mask/window.hpp"
 #include "policy_work.hpp"
 
 namespace bench {
@@ -47,6 +48,21 @@ void add_window(const Suite& suite, const Shape& s) {
     options.mask = ls::SlidingWindow{window, 4};
     auto work = std::make_unique<PolicyWork<ls::Tiled, ls::SlidingWindow>>(s, options);
     work->flops = mask_flops(s, [window](Index place) { return place < window + 4 ? place + 1 : window + 4; });
+    return work;
+  });
+}
+
+/// A window to both sides.
+void add_two_sided(const Suite& suite, const Shape& s) {
+  suite.add(policy_name("Tiled", "Window", s), [s]() -> std::unique_ptr<Work> {
+    const ls::Window window{.left = s.kv_len() / 4, .right = s.kv_len() / 8};
+    PolicyOptions<ls::Tiled, ls::Window> options;
+    options.mask = window;
+    auto work = std::make_unique<PolicyWork<ls::Tiled, ls::Window>>(s, options);
+    work->flops = mask_flops(s, [window, end = s.kv_len()](Index place) {
+      const Index first = place < window.left ? 0 : place - window.left, last = place + window.right + 1;
+      return (last < end ? last : end) - first;
+    });
     return work;
   });
 }
@@ -113,6 +129,7 @@ void add_masks(const Suite& suite) {
     add_none(suite, s);
     add_offset(suite, s);
     add_window(suite, s);
+    add_two_sided(suite, s);
     add_prefix(suite, s);
     add_array<ls::BooleanMask, bool>(suite, s, "BooleanMask", true, false);
     add_array<ls::AdditiveMask<float>, float>(suite, s, "AdditiveMask", 0, -std::numeric_limits<float>::infinity());
