@@ -59,13 +59,18 @@ constexpr std::uint16_t bfloat16_bits_from_float(float value) noexcept {
 
 }  // namespace detail
 
-/// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make.
+/// x, or the positive quiet NaN without payload for any NaN: processors differ in the NaN they make. Works on bit
+/// patterns: a comparison would trap on denormals where the host has unmasked that, and numbers are stored in its
+/// environment.
 [[gnu::always_inline]] inline float canonical(float x) noexcept {
-  return x == x ? x : std::bit_cast<float>(std::uint32_t{0x7fc00000});
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  return std::bit_cast<float>((bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits);
 }
 /// The same in double.
 [[gnu::always_inline]] inline double canonical(double x) noexcept {
-  return x == x ? x : std::bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
+  return std::bit_cast<double>(
+      (bits & ~(std::uint64_t{1} << 63)) > std::uint64_t{0x7ff} << 52 ? std::uint64_t{0x7ff8} << 48 : bits);
 }
 
 /// A stored value in its compute type: exact, denormals included; NaN stays NaN. The identity for float and double; the
