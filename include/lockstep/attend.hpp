@@ -80,14 +80,6 @@ inline ByteRange bytes_of(const Workspace* workspace) noexcept {
   return workspace == nullptr ? ByteRange{} : bytes_of(workspace->given());
 }
 
-/// Refuses a place of the first query from which sums with lengths and windows could leave 64 bits.
-inline Status check_offset(Index offset) noexcept {
-  constexpr Index limit = Index{1} << 62;
-  if (offset < -limit || offset > limit)
-    return Status::invalid("offset", "given %" PRId64 ", allowed -2^62 to 2^62", offset);
-  return {};
-}
-
 template <class D>
 Status check_dropout(const D& dropout, Mode mode, std::span<const std::uint32_t> streams, Index batch) noexcept {
   if (Status s = check_policy(dropout); !s.ok()) return s;

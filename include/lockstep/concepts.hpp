@@ -47,6 +47,14 @@ enum class Visibility { none, some, all };
 inline constexpr Index all_keys = std::numeric_limits<Index>::max();
 
 namespace detail {
+/// Refuses a place of the first query from which sums with lengths and windows could leave 64 bits.
+inline Status check_offset(Index offset) noexcept {
+  constexpr Index limit = Index{1} << 62;
+  if (offset < -limit || offset > limit)
+    return Status::invalid("offset", "given %" PRId64 ", allowed -2^62 to 2^62", offset);
+  return {};
+}
+
 template <class P, PolicyKind Kind>
 concept OfKind = requires {
   { P::policy_kind } -> std::convertible_to<PolicyKind>;

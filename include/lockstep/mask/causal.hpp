@@ -28,9 +28,7 @@ template <class T = float>
 Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> causal_mask(Index q_len, Index kv_len, Index offset) {
   if (q_len < 0 || kv_len < 0)
     raise(Status::invalid("q_len, kv_len", "given %" PRId64 ", %" PRId64 ", allowed at least 0", q_len, kv_len));
-  constexpr Index limit = Index{1} << 62;
-  if (offset < -limit || offset > limit)
-    raise(Status::invalid("offset", "given %" PRId64 ", allowed -2^62 to 2^62", offset));
+  raise_unless_ok(detail::check_offset(offset));
   Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> mask(q_len, kv_len);
   for (Index i = 0; i < q_len; ++i)
     for (Index j = 0; j < kv_len; ++j)

@@ -41,10 +41,9 @@ class OffsetCausal {
 
  private:
   static Status allowed(Index offset) noexcept {
-    constexpr Index limit = Index{1} << 62;
-    return offset < -limit || offset > limit
-               ? Status::invalid("mask", "given an offset of %" PRId64 ", allowed -2^62 to 2^62", offset)
-               : Status{};
+    return detail::check_offset(offset).ok()
+               ? Status{}
+               : Status::invalid("mask", "given an offset of %" PRId64 ", allowed -2^62 to 2^62", offset);
   }
   Index last(QueryRow q) const noexcept {
     return (each_ ? offsets_[static_cast<std::size_t>(q.sequence)] : offset_) + q.row;
