@@ -234,6 +234,8 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   Workspace own;
   Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
   workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
+  partial.reset(q_len, heads, stored.v_head_dim);
+  if (places.empty() || q_len == 0) return;
   // A partial that has some of its states would finish to numbers that look like any others.
   struct Unfinished {
     Partial<C>* partial;
@@ -241,11 +243,6 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
       if (partial != nullptr) partial->reset(0, 0, 0);
     }
   } unfinished{&partial};
-  partial.reset(q_len, heads, stored.v_head_dim);
-  if (places.empty() || q_len == 0) {
-    unfinished.partial = nullptr;
-    return;
-  }
   const KeptSplits<C> kept = partial.append(places);
 
   const Placed placed{&cache, options.cache_place / block_keys};

@@ -85,29 +85,29 @@ class ModelCache {
   /// cache no longer holds what it needs there, which a step of at most append_limit() tokens does not bring about;
   /// nothing is changed then.
   void rollback(const Step& step) {
-    for (const Any& any : caches_)
-      raise_unless_ok(std::visit(
-          [&step](const auto& cache) {
-            return cache.length() > step.offset ? detail::check_truncate(cache, step.offset) : Status{};
-          },
-          any));
-    for (Any& any : caches_)
-      std::visit(
-          [&step](auto& cache) {
-            if (cache.length() > step.offset) cache.truncate(step.offset);
-          },
-          any);
+    shorten(step.offset, [&step](const auto& cache) { return cache.length() > step.offset; });
   }
   /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0, or one at which a
   /// layer's cache no longer holds what it needs; nothing is changed then.
   void truncate(Index length) {
-    for (const Any& any : caches_)
-      raise_unless_ok(std::visit([length](const auto& cache) { return detail::check_truncate(cache, length); }, any));
-    for (Any& any : caches_) std::visit([length](auto& cache) { cache.truncate(length); }, any);
+    shorten(length, [](const auto&) { return true; });
   }
   void clear() { rollback({}); }  ///< forgets all tokens
 
  private:
+  /// The caches that are chosen, each down to `length`: all of them or none.
+  template <class Chosen>
+  void shorten(Index length, Chosen chosen) {
+    for (const Any& any : caches_)
+      raise_unless_ok(std::visit(
+          [&](const auto& cache) { return chosen(cache) ? detail::check_truncate(cache, length) : Status{}; }, any));
+    for (Any& any : caches_)
+      std::visit(
+          [&](auto& cache) {
+            if (chosen(cache)) cache.truncate(length);
+          },
+          any);
+  }
   static Index length_of(const Any& any) noexcept {
     return std::visit([](const auto& cache) { return cache.length(); }, any);
   }
