@@ -3,11 +3,9 @@
 # -D SYSTEM_DIRS= -D UNIT= -P; UNIT is the file to write where there are several sources.
 cmake_minimum_required(VERSION 3.25)
 
-find_program(compiler NAMES ${COMPILER} NO_CACHE)
-if(NOT compiler)
-  message("SKIPPED: no ${COMPILER} here")
-  return()
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/../meta/compiler.cmake)
+find_compiler()
+include_options(options)
 
 set(unit ${SOURCES})
 list(LENGTH unit count)
@@ -17,13 +15,10 @@ if(count GREATER 1)
   set(unit ${UNIT})
   file(WRITE ${unit} "${text}")
 endif()
-set(command ${compiler} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR} -I ${TESTS_DIR})
-foreach(dir IN LISTS SYSTEM_DIRS)
-  list(APPEND command -isystem ${dir})
-endforeach()
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
 execute_process(
-  COMMAND ${command} -Werror -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wcast-qual -Wundef
+  COMMAND ${compiler} ${options} -I ${TESTS_DIR} -fsyntax-only
+          -Werror -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wcast-qual -Wundef
           -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion -Wnull-dereference ${flags} ${unit}
   COMMAND_ERROR_IS_FATAL ANY
 )

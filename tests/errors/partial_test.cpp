@@ -97,12 +97,7 @@ const Row rows[] = {
 
 class PartialRefuses : public testing::TestWithParam<Row> {};
 
-TEST_P(PartialRefuses, BeforeAnythingIsDone) {
-  Scene scene;
-  const auto before = scene.state();
-  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { GetParam().call(scene); }), GetParam().refusal));
-  EXPECT_EQ(scene.state(), before);
-}
+TEST_P(PartialRefuses, BeforeAnythingIsDone) { errors::expect_refusal<Scene>(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Errors, PartialRefuses, testing::ValuesIn(rows), errors::RowName());
 

@@ -154,12 +154,7 @@ const Row rows[] = {
 
 class PartRefuses : public testing::TestWithParam<Row> {};
 
-TEST_P(PartRefuses, AndChangesNothing) {
-  Scene scene;
-  const auto before = scene.state();
-  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { GetParam().call(scene); }), GetParam().refusal));
-  EXPECT_EQ(scene.state(), before);
-}
+TEST_P(PartRefuses, AndChangesNothing) { errors::expect_refusal<Scene>(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Errors, PartRefuses, testing::ValuesIn(rows), errors::RowName());
 

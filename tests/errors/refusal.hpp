@@ -61,6 +61,15 @@ inline testing::AssertionResult is_refusal(const Outcome& outcome, const Refusal
   return testing::AssertionSuccess();
 }
 
+/// What a row does to a fresh scene is refused as it says, and leaves the scene's state as it was.
+template <class Scene, class Row>
+void expect_refusal(const Row& row) {
+  Scene scene;
+  const auto before = scene.state();
+  EXPECT_TRUE(is_refusal(outcome_of([&] { row.call(scene); }), row.refusal));
+  EXPECT_EQ(scene.state(), before);
+}
+
 /// Names a table's rows.
 struct RowName {
   template <class Row>

@@ -2,16 +2,10 @@
 # -D TESTS_DIR= -D INCLUDE_DIR= -D SYSTEM_DIRS= -D SCRATCH_DIR= -P.
 cmake_minimum_required(VERSION 3.25)
 
-find_program(compiler NAMES ${COMPILER} NO_CACHE)
-if(NOT compiler)
-  message("SKIPPED: no ${COMPILER} here")
-  return()
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/../meta/compiler.cmake)
+find_compiler()
+include_options(options)
 
-set(options -std=c++20 -I ${INCLUDE_DIR} -I ${TESTS_DIR})
-foreach(dir IN LISTS SYSTEM_DIRS)
-  list(APPEND options -isystem ${dir})
-endforeach()
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
 set(sources ${SOURCES})
 if(NOT sources)
@@ -23,7 +17,7 @@ message(STATUS "${compiler}, flags: '${FLAGS}'")
 file(REMOVE_RECURSE ${SCRATCH_DIR})
 file(MAKE_DIRECTORY ${SCRATCH_DIR})
 execute_process(
-  COMMAND ${compiler} ${options} ${flags} ${sources} -o ${SCRATCH_DIR}/golden COMMAND_ERROR_IS_FATAL ANY
+  COMMAND ${compiler} ${options} -I ${TESTS_DIR} ${flags} ${sources} -o ${SCRATCH_DIR}/golden COMMAND_ERROR_IS_FATAL ANY
 )
 execute_process(COMMAND ${SCRATCH_DIR}/golden RESULT_VARIABLE result)
 file(REMOVE_RECURSE ${SCRATCH_DIR})

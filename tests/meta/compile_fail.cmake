@@ -6,11 +6,9 @@
 # Run with -D COMPILER= -D SOURCE= -D INCLUDE_DIR= -D SYSTEM_DIRS= -P.
 cmake_minimum_required(VERSION 3.25)
 
-find_program(compiler NAMES ${COMPILER} NO_CACHE)
-if(NOT compiler)
-  message("SKIPPED: no ${COMPILER} here")
-  return()
-endif()
+include(${CMAKE_CURRENT_LIST_DIR}/compiler.cmake)
+find_compiler()
+include_options(options)
 file(STRINGS ${SOURCE} expectations REGEX "^// expect: ")
 file(STRINGS ${SOURCE} flag_lines REGEX "^// flags: ")
 list(LENGTH expectations expected)
@@ -19,10 +17,7 @@ if(expected EQUAL 0 OR (expected GREATER 1 AND flagged GREATER 0))
   message(FATAL_ERROR "${SOURCE}: must hold one line '// expect: REGEX', or several and no line '// flags: OPTIONS'")
 endif()
 
-set(command ${compiler} -std=c++20 -fsyntax-only -I ${INCLUDE_DIR})
-foreach(dir IN LISTS SYSTEM_DIRS)
-  list(APPEND command -isystem ${dir})
-endforeach()
+set(command ${compiler} ${options} -fsyntax-only)
 
 execute_process(COMMAND ${command} ${SOURCE} RESULT_VARIABLE result ERROR_VARIABLE output)
 if(NOT result EQUAL 0)
