@@ -262,8 +262,8 @@ inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q,
 /// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile).
 template <class S>
 inline Ahead keys_ahead(const S* keys, Index head_dim, Index first_tile, Index last_tile) noexcept {
-  const Index tile = BlockLayout<S>::key_tile(head_dim);
-  return {keys + first_tile * tile, (last_tile - first_tile) * tile * static_cast<Index>(sizeof(S)), 0, 1};
+  const Index tile = BlockLayout<S>::key_tile(head_dim), bytes = tile * static_cast<Index>(sizeof(S));
+  return {keys + first_tile * tile, bytes, bytes, last_tile - first_tile};
 }
 template <class S>
 inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, Index last_tile) noexcept {
