@@ -1,6 +1,7 @@
 // Attention proper: queries against a cache to context, below the projections.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <optional>
@@ -66,9 +67,9 @@ Status check_caches(const K& caches, Index batch) noexcept {
 template <class C>
 Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, Index batch, Index heads, Index q_len,
                      Index kv_len) noexcept {
-  if (Status s = check_optional<C, 3>("lse", lse, {batch, heads, q_len}); !s.ok()) return s;
-  if (Status s = check_optional<C, 4>("weights", weights, {batch, heads, q_len, kv_len}); !s.ok()) return s;
-  return check_optional<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len});
+  return first_error(check_optional<C, 3>("lse", lse, {batch, heads, q_len}),
+                     check_optional<C, 4>("weights", weights, {batch, heads, q_len, kv_len}),
+                     check_optional<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len}));
 }
 
 /// The memory of a list, and of a workspace that is the caller's.
@@ -91,6 +92,85 @@ Status check_dropout(const D& dropout, Mode mode, std::span<const std::uint32_t>
   return {};
 }
 
+/// What a kernel is given: pieces, consecutive rows of one sequence each. Seen: the caches as it sees them, Cache or
+/// TreeCache<Cache>.
+template <class C, class Seen>
+class Pieces {
+  using Call = AttentionCall<C, Seen>;
+
+ public:
+  static constexpr bool tree = HasOwnBlocks<Seen>;  // rows are nodes of draft trees
+
+  /// Takes memory for `most` pieces of `rows` rows together at once, in a call of `all_rows`.
+  template <class Memory>
+  Pieces(Memory& memory, Index most, Index rows, [[maybe_unused]] Index all_rows) noexcept
+      : calls_(memory.template take<Call>(most)) {
+    if constexpr (tree) {
+      seen_ = memory.template take<Seen>(most);
+      places_ = memory.template take<Index>(rows);
+      depths_ = memory.template take<Index>(all_rows);
+    }
+  }
+  /// Of a call whose results are [batch, q_len, ...].
+  void begin(const Sequences& sequences, Index q_len, std::span<const Index> parents) noexcept {
+    q_len_ = q_len;
+    parents_ = parents.data();
+    if constexpr (tree) sequences.set_depths(parents, depths_);
+  }
+
+  /// `call` has its query, context and places; its rows are those from `first` on of the whole call, and from `done` on
+  /// of what is attended to at once.
+  template <class Cache, class Options>
+  const Call& add(Call call, const Cache& cache, const Options& options, Index first,
+                  [[maybe_unused]] Index done) noexcept {
+    const Index rows = call.query.extent[0], at_batch = first / q_len_, at_row = first % q_len_;
+    if constexpr (tree) {
+      const Index context = call.kv_len - rows - call.first_row, root = first - call.first_row;
+      call.cache = new (seen_ + count_) Seen(cache, context, parents_ + root, depths_ + root);
+      call.places = places_ + done;
+      for (Index i = 0; i < rows; ++i) places_[done + i] = context + depths_[first + i];
+    } else {
+      call.cache = &cache;
+    }
+    call.lse = options.lse.at(at_batch).part(1, at_row, rows);
+    call.weights = options.weights.at(at_batch).part(1, at_row, rows);
+    call.raw_logits = options.raw_logits.at(at_batch).part(1, at_row, rows);
+    if (!options.dropout_streams.empty())
+      call.stream = options.dropout_streams[static_cast<std::size_t>(call.sequence)];
+    return *new (calls_ + count_++) Call(call);
+  }
+  std::span<const Call> calls() const noexcept { return {calls_, count_}; }
+  void clear() noexcept { count_ = 0; }
+
+ private:
+  Call* calls_;
+  std::size_t count_ = 0;
+  Index q_len_ = 0;
+  // Of draft trees:
+  const Index* parents_ = nullptr;  // [rows of the whole call]
+  Seen* seen_ = nullptr;
+  Index* places_ = nullptr;  // [rows at once]
+  Index* depths_ = nullptr;  // [rows of the whole call]
+};
+
+/// The rules of a call: its policies, and numbers of heads and their sizes.
+template <class M, class L, class H, class D, class B, class S>
+AttentionRules<M, L, H, D, B, S> rules_of(const M& mask, const L& logits, const H& sharing, const D& dropout,
+                                          const B& bias, const S& sinks, const auto& shape, bool training = false,
+                                          LogitStage stage = LogitStage::masked) noexcept {
+  return {mask,        logits,         sharing,        dropout,          bias,     sinks,
+          shape.heads, shape.kv_heads, shape.head_dim, shape.v_head_dim, training, stage};
+}
+
+/// Memory of a call for a block that belongs to one row.
+template <class Seen>
+Index own_bytes_of([[maybe_unused]] const CacheShape& shape) noexcept {
+  if constexpr (HasOwnBlocks<Seen>)
+    return Seen::own_bytes(shape);
+  else
+    return 0;
+}
+
 }  // namespace detail
 
 /// What attend() takes beside queries and cache. C is the cache's compute type.
@@ -105,8 +185,8 @@ struct AttendOptions {
   /// Ragged batch: q [tokens, heads, head_dim] holds the queries of these many rows a sequence, one sequence after the
   /// other, each with its own cache. All results have q's shape: batch 1, q_len tokens.
   std::span<const Index> lengths{};
-  View<C, 4>
-      weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
+  /// Also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys.
+  View<C, 4> weights{};
   View<C, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
   /// Also write logits [batch, heads, q_len, kv_len]; -inf beyond a shorter sequence's keys.
   View<C, 4> raw_logits{};
@@ -128,32 +208,27 @@ namespace detail {
 template <class Options, class C, class K>
 KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K& caches) noexcept {
   const Sequences sequences(query.extent[0], query.extent[1], options.lengths);
-  KernelShape shape{sequences.count,
-                    sequences.longest(),
-                    0,
-                    query.extent[2],
-                    0,
-                    query.extent[3],
-                    0,
-                    concurrency_of(options.executor)};
+  KernelShape shape{.sequences = sequences.count,
+                    .rows = sequences.longest(),
+                    .heads = query.extent[2],
+                    .head_dim = query.extent[3],
+                    .concurrency = concurrency_of(options.executor)};
   for (Index b = 0; b < sequences.count; ++b) {
     const auto& cache = *cache_at(caches, b);
-    shape.kv_len = cache.length() > shape.kv_len ? cache.length() : shape.kv_len;
+    shape.kv_len = std::max(shape.kv_len, cache.length());
     shape.kv_heads = cache.shape().kv_heads;
     shape.v_head_dim = cache.shape().v_head_dim;
   }
   return shape;
 }
 
-/// Seen: the caches as the kernel sees them, Cache or TreeCache<Cache>, for `rows` rows in all.
-template <class Options, class C, class Cache, class Seen>
+/// Workspace for `rows` rows in all.
+template <class Options, class C, class Seen>
 Index attend_bytes(KernelShape shape, Index rows) noexcept {
-  Index bytes = Workspace::bytes_for<AttentionCall<C, Seen>>(shape.sequences);
-  if constexpr (HasOwnBlocks<Seen>) {
-    bytes += Workspace::bytes_for<Seen>(shape.sequences) + 2 * Workspace::bytes_for<Index>(rows);
-    shape.own_bytes = Seen::own_bytes(CacheShape{shape.kv_heads, shape.head_dim, shape.v_head_dim});
-  }
-  return bytes + Options::Set::Kernel::template bytes<C>(shape);
+  WorkspaceSize size;
+  static_cast<void>(Pieces<C, Seen>(size, shape.sequences, rows, rows));
+  shape.own_bytes = own_bytes_of<Seen>({shape.kv_heads, shape.head_dim, shape.v_head_dim});
+  return size.bytes + Options::Set::Kernel::template bytes<C>(shape);
 }
 
 template <class Seen, class Options, class C, class K>
@@ -162,9 +237,10 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   constexpr bool tree = HasOwnBlocks<Seen>;
   const auto [batch, q_len, heads, head_dim] = query.extent;
   const Sequences sequences(batch, q_len, options.lengths);
-  if (Status s = check_shape<const C, 4>("q", query, query.extent); !s.ok()) return s;
-  if (Status s = sequences.check(batch, q_len); !s.ok()) return s;
-  if (Status s = check_caches(caches, sequences.count); !s.ok()) return s;
+  if (Status s = first_error(check_shape<const C, 4>("q", query, query.extent), sequences.check(batch, q_len),
+                             check_caches(caches, sequences.count));
+      !s.ok())
+    return s;
   for (Index b = 0; b < sequences.count; ++b) {
     const CacheShape shape = cache_at(caches, b)->shape();
     if (shape.head_dim != head_dim)
@@ -177,27 +253,19 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   }
   if constexpr (tree)
     if (Status s = sequences.check_parents(parents, batch * q_len); !s.ok()) return s;
-  if (sequences.count > 0) {
+  if (sequences.count > 0)
     if (Status s = check_heads(options.sharing, heads, cache_at(caches, 0)->shape().kv_heads); !s.ok()) return s;
-    if (Status s =
-            check_shape<C, 4>("context", context, {batch, q_len, heads, cache_at(caches, 0)->shape().v_head_dim});
-        !s.ok())
-      return s;
-  } else if (Status s = check_shape<C, 4>("context", context, {batch, q_len, heads, context.extent[3]}); !s.ok()) {
-    return s;
-  }
-  if (Status s = check_logits<C>(options.logits, head_dim); !s.ok()) return s;
-  if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
-  if (Status s = check_policy(options.sinks, heads); !s.ok()) return s;
-  if (!tree && options.offset)
-    if (Status s = check_offset(*options.offset); !s.ok()) return s;
   const KernelShape shape = kernel_shape(options, query, caches);
-  if (Status s = check_results<C>(options.weights, options.raw_logits, options.lse, batch, heads, q_len, shape.kv_len);
+  const Index v_head_dim = sequences.count > 0 ? shape.v_head_dim : context.extent[3];
+  if (Status s = first_error(
+          check_shape<C, 4>("context", context, {batch, q_len, heads, v_head_dim}),
+          check_logits<C>(options.logits, head_dim), check_policy(options.bias, heads),
+          check_policy(options.sinks, heads), check_offset(tree ? 0 : options.offset.value_or(0)),
+          check_results<C>(options.weights, options.raw_logits, options.lse, batch, heads, q_len, shape.kv_len),
+          check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count),
+          check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len, heads));
       !s.ok())
     return s;
-  if (Status s = check_dropout(options.dropout, options.mode, options.dropout_streams, sequences.count); !s.ok())
-    return s;
-  if (Status s = check_mask(options.mask, sequences.count, sequences.longest(), shape.kv_len, heads); !s.ok()) return s;
   for (Index b = 0; b < sequences.count; ++b) {
     const auto& cache = *cache_at(caches, b);
     const KeyRange missing = missing_after(cache, 0);
@@ -211,18 +279,17 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
             !s.ok())
           return s;
   }
-  if (Status s = check_apart<3, 5>(
-          {{{"q", bytes_of(query)}, {"lengths", bytes_of(options.lengths)}, {"parents", bytes_of(parents)}}},
-          {{{"context", bytes_of(context)},
-            {"lse", bytes_of(options.lse)},
-            {"weights", bytes_of(options.weights)},
-            {"raw_logits", bytes_of(options.raw_logits)},
-            {"workspace", bytes_of(options.workspace)}}});
+  if (Status s =
+          check_apart({{"q", bytes_of(query)}, {"lengths", bytes_of(options.lengths)}, {"parents", bytes_of(parents)}},
+                      {{"context", bytes_of(context)},
+                       {"lse", bytes_of(options.lse)},
+                       {"weights", bytes_of(options.weights)},
+                       {"raw_logits", bytes_of(options.raw_logits)},
+                       {"workspace", bytes_of(options.workspace)}});
       !s.ok())
     return s;
-  if (options.workspace != nullptr)
-    return options.workspace->check(attend_bytes<Options, C, CacheIn<K>, Seen>(shape, batch * q_len));
-  return {};
+  if (options.workspace == nullptr) return {};
+  return options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
 }  // namespace detail
@@ -259,7 +326,7 @@ template <class... Policies, class Q, detail::CacheOrList K>
 Index attend_workspace_bytes(const Q& q, const K& caches,
                              const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>, detail::CacheIn<K>>(
+  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
              detail::kernel_shape(options, View<const C, 4>(q), caches), 0) +
          Workspace::alignment;
 }
@@ -268,12 +335,9 @@ namespace detail {
 
 /// The checked call; see attend().
 template <class Seen, class Options, class C, class K>
-void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> parents, const K& caches,
-                View<C, 4> out, const Options& options) {
-  using Cache = CacheIn<K>;
-  using Call = AttentionCall<C, Seen>;
-  constexpr bool tree = HasOwnBlocks<Seen>;
-  static_assert(!tree || TreeKernel<typename Options::Set::Kernel>,
+void run_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> out,
+                const Options& options) {
+  static_assert(!HasOwnBlocks<Seen> || TreeKernel<typename Options::Set::Kernel>,
                 "lockstep: draft trees are offered under kernels Tiled and Specification");
   const Index q_len = query.extent[1], all_rows = query.extent[0] * q_len;
   if (all_rows == 0) return;
@@ -282,59 +346,21 @@ void run_attend(View<const C, 4> query, [[maybe_unused]] std::span<const Index> 
   const KernelShape shape = kernel_shape(options, query, caches);
   Workspace own;
   Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
-  workspace.reserve(attend_bytes<Options, C, Cache, Seen>(shape, all_rows));
-  Call* calls = workspace.template take<Call>(sequences.count);
-  [[maybe_unused]] Seen* seen = nullptr;
-  [[maybe_unused]] Index *depths = nullptr, *places = nullptr;
-  if constexpr (tree) {
-    seen = workspace.template take<Seen>(sequences.count);
-    depths = workspace.template take<Index>(all_rows);
-    places = workspace.template take<Index>(all_rows);
-    sequences.set_depths(parents, depths);
-  }
-  Index pieces = 0;
+  workspace.reserve(attend_bytes<Options, C, Seen>(shape, all_rows));
+  Pieces<C, Seen> pieces(workspace, sequences.count, all_rows, all_rows);
+  pieces.begin(sequences, q_len, parents);
   sequences.for_each_piece({}, all_rows, [&](Index b, Index, Index rows, Index first) {
-    const Cache* cache = cache_at(caches, b);
-    const Seen* sees = nullptr;
-    const Index kv_len = cache->length(), at_batch = first / q_len, at_row = first % q_len;
-    const Index first_place = options.offset.value_or(kv_len - rows);
-    if constexpr (tree) {
-      sees = new (seen + pieces) Seen(*cache, kv_len - rows, parents.data() + first, depths + first);
-      for (Index i = first; i < first + rows; ++i) places[i] = kv_len - rows + depths[i];
-    } else {
-      sees = cache;
-    }
-    new (calls + pieces++)
-        Call{.cache = sees,
-             .query = query.at(at_batch).part(0, at_row, rows),
-             .context = out.at(at_batch).part(0, at_row, rows),
-             .lse = options.lse.at(at_batch).part(1, at_row, rows),
-             .weights = options.weights.at(at_batch).part(1, at_row, rows),
-             .raw_logits = options.raw_logits.at(at_batch).part(1, at_row, rows),
-             .sequence = b,
-             .first_row = 0,
-             .first_place = first_place,
-             .kv_len = kv_len,
-             .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)],
-             .places = tree ? places + first : nullptr};
+    const auto& cache = *cache_at(caches, b);
+    pieces.add({.query = query.at(first / q_len).part(0, first % q_len, rows),
+                .context = out.at(first / q_len).part(0, first % q_len, rows),
+                .sequence = b,
+                .first_place = options.offset.value_or(cache.length() - rows),
+                .kv_len = cache.length()},
+               cache, options, first, first);
   });
-  using Set = typename Options::Set;
-  const AttentionRules<typename Set::Mask, typename Set::Logits, typename Set::Sharing, typename Set::Dropout,
-                       typename Set::Bias, typename Set::Sinks>
-      rules{options.mask,
-            options.logits,
-            options.sharing,
-            options.dropout,
-            options.bias,
-            options.sinks,
-            shape.heads,
-            shape.kv_heads,
-            shape.head_dim,
-            shape.v_head_dim,
-            options.mode == Mode::training,
-            options.logit_stage};
-  Set::Kernel::template attend<C, Seen>(std::span<const Call>(calls, static_cast<std::size_t>(pieces)), rules,
-                                        options.executor, workspace);
+  const auto rules = rules_of(options.mask, options.logits, options.sharing, options.dropout, options.bias,
+                              options.sinks, shape, options.mode == Mode::training, options.logit_stage);
+  Options::Set::Kernel::template attend<C, Seen>(pieces.calls(), rules, options.executor, workspace);
 }
 
 }  // namespace detail

@@ -84,15 +84,15 @@ class Attention {
     /// (a forward without caches: packed documents, each with the bits it has alone). All results have x's shape:
     /// batch 1, q_len tokens.
     std::span<const Index> lengths{};
-    View<Compute, 4>
-        weights{};  ///< also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys
+    /// Also write attention weights [batch, heads, q_len, kv_len]; +0 beyond a shorter sequence's keys.
+    View<Compute, 4> weights{};
     View<Compute, 3> lse{};  ///< also write the natural log-sum-exp [batch, heads, q_len]
     /// Also write logits [batch, heads, q_len, kv_len]; -inf beyond a shorter sequence's keys, and for keys after the
     /// last one that the row may need.
     View<Compute, 4> raw_logits{};
     LogitStage logit_stage = LogitStage::masked;  ///< which ones
-    View<Compute, 3>
-        context{};  ///< also write the context before the output projection [batch, q_len, heads v_head_dim]
+    /// Also write the context before the output projection [batch, q_len, heads v_head_dim].
+    View<Compute, 3> context{};
     View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of cache length + row
     std::optional<Index> offset{};     ///< the cache length that the caller counts on; another one is refused. 0
                                        ///< without a cache
@@ -151,9 +151,8 @@ class Attention {
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
-    raise_unless_ok(check_call(call, caches, true));
-    detail::Borrowed<Scratch> scratch(*pool_);
-    run<Cache>(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    raise_unless_ok(check_call(call, caches));
+    run<Cache>(call, caches, *pool_->borrow());
   }
 
   /// Draft trees over cached contexts, verified in one call: row i of a sequence is node i of its tree, and parents
@@ -164,10 +163,9 @@ class Attention {
   template <class X, detail::CacheOrList K, class Y>
   void forward_tree(const X& x, std::span<const Index> parents, K&& caches, Y&& y, const Options& options = {}) const {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
-    const Call call{View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}};
-    raise_unless_ok(check_call(call, caches, true));
-    detail::Borrowed<Scratch> scratch(*pool_);
-    run<TreeCache<Cache>>(call, caches, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    const Call call{View<const T, 3>(x), View<T, 3>(y), options, parents, true};
+    raise_unless_ok(check_call(call, caches));
+    run<TreeCache<Cache>>(call, caches, *pool_->borrow());
   }
 
   /// Full forward over x [q_len, hidden] or [batch, q_len, hidden] from position 0; no cache is kept.
@@ -175,51 +173,52 @@ class Attention {
   void forward(const X& x, Y&& y, const Options& options = {}) const {
     static_assert(check_types<X, Y>());
     const Call call{View<const T, 3>(x), View<T, 3>(y), options};
-    raise_unless_ok(check_call(call, NoCaches{}, false));
-    detail::Borrowed<Scratch> scratch(*pool_);
-    std::vector<FullCache>& caches = scratch->caches;
+    raise_unless_ok(check_call(call, NoCaches{}));
+    const auto scratch = pool_->borrow();
     const detail::Sequences sequences = call.sequences();
+    const auto count = static_cast<std::size_t>(sequences.count);
+    if (scratch->caches.size() < count) scratch->caches.resize(count);
+    const std::span<FullCache> caches(scratch->caches.data(), count);
     for (Index b = 0; b < sequences.count; ++b) {
-      const auto at = static_cast<std::size_t>(b);
-      if (at < caches.size() && caches[at].capacity() >= sequences.length(b))
-        caches[at].truncate(0);
-      else if (at < caches.size())
-        caches[at] = FullCache(cache_shape(), sequences.length(b));
+      FullCache& cache = caches[static_cast<std::size_t>(b)];
+      if (cache.shape() == cache_shape() && cache.capacity() >= sequences.length(b))
+        cache.truncate(0);
       else
-        caches.push_back(FullCache(cache_shape(), sequences.length(b)));
+        cache = FullCache(cache_shape(), sequences.length(b));
     }
-    std::span<FullCache> used(caches.data(), static_cast<std::size_t>(sequences.count));
-    run<FullCache>(call, used, options.workspace != nullptr ? *options.workspace : scratch->workspace);
+    run<FullCache>(call, caches, *scratch);
   }
 
   /// Whether forward() would take these arguments: ok, or the error that it would raise. Nothing is done.
   template <class X, detail::CacheOrList K, class Y>
   Status check(const X& x, const K& caches, Y&& y, const Options& options = {}) const noexcept {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
-    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches, true);
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, caches);
   }
   /// The same for forward_tree().
   template <class X, detail::CacheOrList K, class Y>
   Status check_tree(const X& x, std::span<const Index> parents, const K& caches, Y&& y,
                     const Options& options = {}) const noexcept {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
-    return check_call({View<const T, 3>(x), View<T, 3>(y), options, Tree{true, parents}}, caches, true);
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options, parents, true}, caches);
   }
   /// The same for the full forward.
   template <class X, class Y>
   Status check(const X& x, Y&& y, const Options& options = {}) const noexcept {
     static_assert(check_types<X, Y>());
-    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{}, false);
+    return check_call({View<const T, 3>(x), View<T, 3>(y), options}, NoCaches{});
   }
 
   /// Workspace of a forward of `batch` sequences with at most q_len queries each, at most kv_len keys afterwards, in
   /// bytes, alignment included. Sizes that no memory holds give 2^45 or more.
   Index workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
-    return stated_bytes(batch, q_len, kv_len, !bounded_rows(mask_), false);
+    // Whether rows see keys after their own, as far as one row tells.
+    const bool later = detail::holds_arrays<Mask> || mask_.keys_needed(QueryRow{}) > 1;
+    return stated_bytes<Cache>(batch, q_len, kv_len, later);
   }
   /// The same for forward_tree().
   Index tree_workspace_bytes(Index batch, Index q_len, Index kv_len) const noexcept {
-    return stated_bytes(batch, q_len, kv_len, false, true);
+    return stated_bytes<TreeCache<Cache>>(batch, q_len, kv_len, false);
   }
 
   const LayerShape& shape() const noexcept { return shape_; }  ///< the sizes, none of them 0
@@ -258,19 +257,19 @@ class Attention {
   template <class K>
   using CacheOf = std::conditional_t<std::derived_from<detail::CacheIn<K>, Cache>, Cache, FullCache>;
 
-  struct Tree {
-    bool given = false;
-    std::span<const Index> parents{};  // [rows of all sequences]
-  };
   struct Call {
     View<const T, 3> x;
     View<T, 3> y;
     const Options& options;
-    Tree tree{};
+    std::span<const Index> parents{};  // [rows of all sequences], of draft trees
+    bool tree = false;
+    mutable bool later = false;  // found by check_call: rows see keys after their own
     detail::Sequences sequences() const noexcept { return {x.extent[0], x.extent[1], options.lengths}; }
     Index rows() const noexcept { return x.extent[0] * x.extent[1]; }
   };
   struct NoCaches {};
+  template <class K>
+  static constexpr bool has_caches = !std::same_as<K, NoCaches>;
   struct Scratch {
     Workspace workspace;
     std::vector<FullCache> caches;  // of cacheless forwards
@@ -303,14 +302,10 @@ class Attention {
   }
 
   static constexpr const char* element_name() noexcept {
-    if constexpr (std::same_as<T, float>)
-      return "float";
-    else if constexpr (std::same_as<T, double>)
-      return "double";
-    else if constexpr (std::same_as<T, Eigen::half>)
-      return "half";
-    else
-      return "bfloat16";
+    return std::same_as<T, float>         ? "float"
+           : std::same_as<T, double>      ? "double"
+           : std::same_as<T, Eigen::half> ? "half"
+                                          : "bfloat16";
   }
 
   Index query_width() const noexcept { return shape_.heads * shape_.head_dim; }
@@ -347,30 +342,26 @@ class Attention {
           "shape", "given %" PRId64 " heads of %" PRId64 " and %" PRId64 ", allowed 2^40 numbers in all heads",
           shape_.heads, shape_.head_dim, shape_.v_head_dim);
     using Packed = PackedWeights<WeightElement>;
-    if (Status s = Packed::check(query_width() + key_width() + value_width(), shape_.hidden); !s.ok()) return s;
-    if (Status s = Packed::check(shape_.hidden, context_width()); !s.ok()) return s;
-    if (Status s = detail::check_shape("weights.query", weights.query, {query_width(), shape_.hidden}); !s.ok())
-      return s;
-    if (Status s = detail::check_shape("weights.key", weights.key, {key_width(), shape_.hidden}); !s.ok()) return s;
-    if (Status s = detail::check_shape("weights.value", weights.value, {value_width(), shape_.hidden}); !s.ok())
-      return s;
-    if (Status s = detail::check_shape("weights.output", weights.output, {shape_.hidden, context_width()}); !s.ok())
-      return s;
-    if (Status s = detail::check_optional("weights.query_bias", weights.query_bias, {query_width()}); !s.ok()) return s;
-    if (Status s = detail::check_optional("weights.key_bias", weights.key_bias, {key_width()}); !s.ok()) return s;
-    if (Status s = detail::check_optional("weights.value_bias", weights.value_bias, {value_width()}); !s.ok()) return s;
-    return detail::check_optional("weights.output_bias", weights.output_bias, {shape_.hidden});
+    using detail::check_optional, detail::check_shape;
+    const Index hidden = shape_.hidden, query = query_width(), key = key_width(), value = value_width();
+    return first_error(Packed::check(query + key + value, hidden), Packed::check(hidden, context_width()),
+                       check_shape("weights.query", weights.query, {query, hidden}),
+                       check_shape("weights.key", weights.key, {key, hidden}),
+                       check_shape("weights.value", weights.value, {value, hidden}),
+                       check_shape("weights.output", weights.output, {hidden, context_width()}),
+                       check_optional("weights.query_bias", weights.query_bias, {query}),
+                       check_optional("weights.key_bias", weights.key_bias, {key}),
+                       check_optional("weights.value_bias", weights.value_bias, {value}),
+                       check_optional("weights.output_bias", weights.output_bias, {hidden}));
   }
   Status check_policies() const noexcept {
     if (position_.rotary_dim() > shape_.head_dim)
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
                              position_.rotary_dim(), shape_.head_dim);
-    if (Status s = detail::check_logits<Compute>(logits_, shape_.head_dim); !s.ok()) return s;
-    if (Status s = detail::check_policy(bias_, shape_.heads); !s.ok()) return s;
-    if (Status s = detail::check_policy(sinks_, shape_.heads); !s.ok()) return s;
-    if (Status s = detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim); !s.ok()) return s;
-    if (Status s = detail::check_policy(mask_); !s.ok()) return s;
-    return detail::check_policy(dropout_);
+    return first_error(detail::check_logits<Compute>(logits_, shape_.head_dim),
+                       detail::check_policy(bias_, shape_.heads), detail::check_policy(sinks_, shape_.heads),
+                       detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim),
+                       detail::check_policy(mask_), detail::check_policy(dropout_));
   }
 
   const Mask& mask_of(const Call& call) const noexcept {
@@ -378,53 +369,46 @@ class Attention {
   }
 
   template <class K>
-  Status check_call(const Call& call, const K& caches, bool cached) const noexcept {
+  Status check_call(const Call& call, const K& caches) const noexcept {
     const auto [batch, q_len, hidden] = call.x.extent;
     const Options& options = call.options;
     if (pool_ == nullptr) return Status::invalid("layer", "given one that was moved from, allowed one with weights");
-    if (Status s = detail::check_shape("x", call.x, {batch, q_len, shape_.hidden}); !s.ok()) return s;
-    if (Status s = detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}); !s.ok()) return s;
     const detail::Sequences sequences = call.sequences();
-    if (Status s = sequences.check(batch, q_len); !s.ok()) return s;
-    if constexpr (!std::same_as<K, NoCaches>) {
-      if (Status s = check_each_cache(caches, sequences, options); !s.ok()) return s;
-    } else {
-      if (Status s = check_uncached(sequences, options); !s.ok()) return s;
-    }
+    if (Status s =
+            first_error(detail::check_shape("x", call.x, {batch, q_len, shape_.hidden}),
+                        detail::check_shape("y", call.y, {batch, q_len, shape_.hidden}), sequences.check(batch, q_len));
+        !s.ok())
+      return s;
+    if (Status s = check_caches(caches, sequences, options); !s.ok()) return s;
     const Index kv_len = longest_after(caches, sequences);
-    if (Status s = detail::check_results<Compute>(options.weights, options.raw_logits, options.lse, batch, shape_.heads,
-                                                  q_len, kv_len);
+    if (Status s = first_error(detail::check_results<Compute>(options.weights, options.raw_logits, options.lse, batch,
+                                                              shape_.heads, q_len, kv_len),
+                               detail::check_optional("context", options.context, {batch, q_len, context_width()}),
+                               detail::check_optional("positions", options.positions, {batch, q_len}));
         !s.ok())
       return s;
-    if (Status s = detail::check_optional("context", options.context, {batch, q_len, context_width()}); !s.ok())
-      return s;
-    if (Status s = detail::check_optional("positions", options.positions, {batch, q_len}); !s.ok()) return s;
-    if (Status s = check_memory(call); !s.ok()) return s;
-    if (Status s = detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count); !s.ok())
-      return s;
-    if (Status s = detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads);
+    if (Status s = first_error(
+            check_memory(call), detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
+            detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
+            check_given_positions(options), call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
         !s.ok())
       return s;
-    if (Status s = check_given_positions(options); !s.ok()) return s;
-    if (call.tree.given)
-      if (Status s = sequences.check_parents(call.tree.parents, call.rows()); !s.ok()) return s;
-    bool later = false;
     for (Index b = 0; b < sequences.count; ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
       if (!options.positions.present())
         if (Status s = check_own_positions(length, rows); !s.ok()) return s;
-      if (Status s = check_needed(call, b, length, rows, cached, later); !s.ok()) return s;
-      if constexpr (!std::same_as<K, NoCaches>)
+      if (Status s = check_needed(call, b, length, rows, has_caches<K>); !s.ok()) return s;
+      if constexpr (has_caches<K>)
         if (Status s = check_held(call, b, *detail::cache_at(caches, b), rows); !s.ok()) return s;
     }
-    if (options.workspace != nullptr)
-      return options.workspace->check(
-          call_bytes(sequences.count, call.rows(), sequences.longest(), kv_len, later, call.tree.given));
-    return {};
+    if (options.workspace == nullptr) return {};
+    return options.workspace->check(
+        call.tree ? call_bytes<TreeCache<Cache>>(sequences.count, call.rows(), sequences.longest(), kv_len, call.later)
+                  : call_bytes<Cache>(sequences.count, call.rows(), sequences.longest(), kv_len, call.later));
   }
 
   /// Sequences without caches stand at the start, and get caches for the time of the call.
-  Status check_uncached(const detail::Sequences& sequences, const Options& options) const noexcept {
+  Status check_caches(const NoCaches&, const detail::Sequences& sequences, const Options& options) const noexcept {
     if (options.offset && *options.offset != 0)
       return Status::invalid("offset", "given %" PRId64 ", allowed 0 without a cache", *options.offset);
     constexpr Index most = Index{1} << 31;
@@ -436,39 +420,36 @@ class Attention {
   Status check_memory(const Call& call) const noexcept {
     using detail::bytes_of;
     const Options& options = call.options;
-    return detail::check_apart<4, 6>({{{"x", bytes_of(call.x)},
-                                       {"positions", bytes_of(options.positions)},
-                                       {"lengths", bytes_of(options.lengths)},
-                                       {"parents", bytes_of(call.tree.parents)}}},
-                                     {{{"y", bytes_of(call.y)},
-                                       {"lse", bytes_of(options.lse)},
-                                       {"weights", bytes_of(options.weights)},
-                                       {"raw_logits", bytes_of(options.raw_logits)},
-                                       {"context", bytes_of(options.context)},
-                                       {"workspace", bytes_of(options.workspace)}}});
+    return detail::check_apart({{"x", bytes_of(call.x)},
+                                {"positions", bytes_of(options.positions)},
+                                {"lengths", bytes_of(options.lengths)},
+                                {"parents", bytes_of(call.parents)}},
+                               {{"y", bytes_of(call.y)},
+                                {"lse", bytes_of(options.lse)},
+                                {"weights", bytes_of(options.weights)},
+                                {"raw_logits", bytes_of(options.raw_logits)},
+                                {"context", bytes_of(options.context)},
+                                {"workspace", bytes_of(options.workspace)}});
   }
 
   /// The most keys that a sequence will have.
   template <class K>
   static Index longest_after(const K& caches, const detail::Sequences& sequences) noexcept {
     Index kv_len = sequences.count == 0 ? sequences.each : 0;
-    for (Index b = 0; b < sequences.count; ++b) {
-      const Index after = length_of(caches, b) + sequences.length(b);
-      kv_len = after > kv_len ? after : kv_len;
-    }
+    for (Index b = 0; b < sequences.count; ++b) kv_len = std::max(kv_len, length_of(caches, b) + sequences.length(b));
     return kv_len;
   }
 
   template <class K>
   static Index length_of(const K& caches, Index b) noexcept {
-    if constexpr (std::same_as<K, NoCaches>)
-      return 0;
-    else
+    if constexpr (has_caches<K>)
       return detail::cache_at(caches, b)->length();
+    else
+      return 0;
   }
 
   template <class K>
-  Status check_each_cache(const K& caches, const detail::Sequences& sequences, const Options& options) const noexcept {
+  Status check_caches(const K& caches, const detail::Sequences& sequences, const Options& options) const noexcept {
     if (Status s = detail::check_caches(caches, sequences.count); !s.ok()) return s;
     for (Index b = 0; b < sequences.count; ++b) {
       const auto& cache = *detail::cache_at(caches, b);
@@ -518,13 +499,12 @@ class Attention {
     return {};
   }
 
-  // A row must not depend on where a chunk ends: keys that it sees must be present. Sets `later` where rows see keys
-  // after their own.
-  Status check_needed(const Call& call, Index b, Index length, Index q_len, bool cached, bool& later) const noexcept {
-    if (call.tree.given) return {};  // no node has keys after its own
+  // A row must not depend on where a chunk ends: keys that it sees must be present.
+  Status check_needed(const Call& call, Index b, Index length, Index q_len, bool cached) const noexcept {
+    if (call.tree) return {};  // no node has keys after its own
     for (Index i = 0; i < q_len; ++i) {
       const Index needed = mask_of(call).keys_needed(QueryRow{b, 0, i, length + i});
-      later = later || needed > length + i + 1;
+      call.later = call.later || needed > length + i + 1;
       if (cached && needed > length + q_len)
         return Status::invalid("mask",
                                "given a chunk that ends at key %" PRId64
@@ -539,7 +519,7 @@ class Attention {
   template <class K>
   Status check_held(const Call& call, Index b, const K& cache, Index q_len) const noexcept {
     const Index length = cache.length(), limit = detail::append_limit(cache);
-    if (call.tree.given && q_len > limit)
+    if (call.tree && q_len > limit)
       return Status::length("parents", "given %" PRId64 " nodes, allowed the %" PRId64 " that the cache takes at once",
                             q_len, limit);
     if (q_len <= limit && detail::missing_after(cache, q_len).empty()) return {};
@@ -550,7 +530,7 @@ class Attention {
       const KeyRange missing = detail::missing_after(cache, held);
       for (Index head = 0; head < shape_.heads; ++head) {
         // A node of a tree may stand right after the context.
-        const QueryRow q{b, head, i, call.tree.given ? length : length + i};
+        const QueryRow q{b, head, i, call.tree ? length : length + i};
         if (Status s = detail::check_held(mask_of(call), q, length + held, missing); !s.ok()) return s;
         if (q_len > limit && mask_of(call).keys_needed(q) > length + i + 1)
           return Status::invalid("mask",
@@ -562,81 +542,49 @@ class Attention {
     return {};
   }
 
-  // Whether rows of this mask see no key after their own, as far as one row tells: for the size of the workspace only.
-  static bool bounded_rows(const Mask& mask) noexcept {
-    if constexpr (detail::holds_arrays<Mask>)
-      return false;
-    else
-      return mask.keys_needed(QueryRow{}) <= 1;
-  }
-
   Index rows_at_once(Index rows, bool later) const noexcept { return later || rows < chunk_rows ? rows : chunk_rows; }
 
-  Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
-    return call_bytes(Workspace::product(batch), Workspace::product(batch, q_len), Workspace::product(q_len),
-                      Workspace::product(kv_len), later, tree) +
+  template <class Seen>
+  Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later) const noexcept {
+    return call_bytes<Seen>(Workspace::product(batch), Workspace::product(batch, q_len), Workspace::product(q_len),
+                            Workspace::product(kv_len), later) +
            Workspace::alignment;
   }
-  Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later, bool tree) const noexcept {
+  template <class Seen>
+  Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {
     const Index at_once = rows_at_once(rows, later);
-    const KernelShape shape{batch < at_once ? batch : at_once,
-                            q_len < at_once ? q_len : at_once,
-                            kv_len,
-                            shape_.heads,
-                            shape_.kv_heads,
-                            shape_.head_dim,
-                            shape_.v_head_dim,
-                            detail::concurrency_of(executor_),
-                            tree ? TreeCache<Cache>::own_bytes(cache_shape()) : 0};
-    return Workspace::bytes_for<Index>(batch) +
-           (tree ? Workspace::bytes_for<AttentionCall<Compute, TreeCache<Cache>>>(shape.sequences) +
-                       Workspace::bytes_for<TreeCache<Cache>>(shape.sequences) + Workspace::bytes_for<Index>(rows) +
-                       Workspace::bytes_for<Index>(at_once)
-                 : Workspace::bytes_for<AttentionCall<Compute, Cache>>(shape.sequences)) +
-           Workspace::bytes_for<Index>(at_once) +
-           Workspace::bytes_for<Compute>(Workspace::product(at_once, qkv_.out())) +
-           Workspace::bytes_for<Compute>(Workspace::product(at_once, context_width())) +
-           Workspace::bytes_for<Compute>(Workspace::product(at_once, shape_.hidden)) +
-           Kernel::template bytes<Compute>(shape);
+    detail::WorkspaceSize size;
+    size.take<Index>(batch);
+    static_cast<void>(Chunk<Seen>(size, *this, batch, at_once, rows));
+    return size.bytes + Kernel::template bytes<Compute>({std::min(batch, at_once), std::min(q_len, at_once), kv_len,
+                                                         shape_.heads, shape_.kv_heads, shape_.head_dim,
+                                                         shape_.v_head_dim, detail::concurrency_of(executor_),
+                                                         detail::own_bytes_of<Seen>(cache_shape())});
   }
 
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection. Seen: the
   /// caches as the kernel sees them, Cache or TreeCache<Cache>.
   template <class Seen, class K>
-  void run(const Call& call, K& caches, Workspace& workspace) const {
-    constexpr bool tree = HasOwnBlocks<Seen>;
-    static_assert(!tree || TreeKernel<Kernel>,
+  void run(const Call& call, K& caches, Scratch& scratch) const {
+    static_assert(!HasOwnBlocks<Seen> || TreeKernel<Kernel>,
                   "lockstep: draft trees are offered under kernels Tiled and Specification");
     const Index rows = call.rows();
     if (rows == 0) return;
     const detail::Sequences sequences = call.sequences();
-    bool later = false;
-    for (Index b = 0; b < sequences.count; ++b)
-      raise_unless_ok(check_needed(call, b, length_of(caches, b), sequences.length(b), false, later));
-    Index at_once = rows_at_once(rows, later);
+    Index at_once = rows_at_once(rows, call.later);
+    Workspace& workspace = call.options.workspace != nullptr ? *call.options.workspace : scratch.workspace;
     workspace.reserve(
-        call_bytes(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), later, tree));
+        call_bytes<Seen>(sequences.count, rows, sequences.longest(), longest_after(caches, sequences), call.later));
     detail::Rollback<K> lengths(caches, workspace.template take<Index>(sequences.count));
     for (Index b = 0; b < sequences.count; ++b) {
       const Index limit = detail::append_limit(*detail::cache_at(caches, b));
       if (limit < sequences.length(b) && limit < at_once) at_once = limit;
       lengths.prepare(b, sequences.length(b));
     }
-    const Index most_pieces = sequences.count < at_once ? sequences.count : at_once;
-    Chunk<Seen> chunk{};
-    chunk.calls = workspace.template take<AttentionCall<Compute, Seen>>(most_pieces);
-    chunk.positions = workspace.template take<Index>(at_once);
-    chunk.qkv = workspace.template take<Compute>(at_once * qkv_.out());
-    chunk.context = workspace.template take<Compute>(at_once * context_width());
-    chunk.x = workspace.template take<Compute>(at_once * shape_.hidden);
-    if constexpr (tree) {
-      chunk.seen = workspace.template take<Seen>(most_pieces);
-      chunk.places = workspace.template take<Index>(at_once);
-      chunk.depths = workspace.template take<Index>(rows);
-      sequences.set_depths(call.tree.parents, chunk.depths);
-    }
-    for (chunk.first = 0; chunk.first < rows; chunk.first += chunk.rows) {
-      chunk.rows = rows - chunk.first < at_once ? rows - chunk.first : at_once;
+    Chunk<Seen> chunk(workspace, *this, sequences.count, at_once, rows);
+    chunk.pieces.begin(sequences, call.x.extent[1], call.parents);
+    for (; chunk.first < rows; chunk.first += chunk.rows) {
+      chunk.rows = std::min(rows - chunk.first, at_once);
       chunk.begin = run_chunk(call, caches, lengths, chunk, workspace);
     }
     lengths.complete();
@@ -656,17 +604,22 @@ class Attention {
   /// Rows [first, first + rows) of all sequences taken one after the other.
   template <class Seen>
   struct Chunk {
-    Index first, rows;
-    detail::Sequences::Cursor begin;  // the first row
-    AttentionCall<Compute, Seen>* calls;
+    Index first = 0, rows = 0;
+    detail::Sequences::Cursor begin{};  // the first row
+    detail::Pieces<Compute, Seen> pieces;
     Index* positions;  // [rows] rotary
     Compute* qkv;      // [rows, query_width + key_width + value_width]
     Compute* context;  // [rows, context_width]
     Compute* x;        // [rows, hidden], where x must be widened or gathered first
-    // Of draft trees:
-    Seen* seen;
-    Index* places;  // [rows]
-    Index* depths;  // [rows of the whole call]
+
+    /// For up to `at_once` rows of so many sequences, which have all_rows.
+    template <class Memory>
+    Chunk(Memory& memory, const Attention& layer, Index sequences, Index at_once, Index all_rows) noexcept
+        : pieces(memory, std::min(sequences, at_once), at_once, all_rows),
+          positions(memory.template take<Index>(at_once)),
+          qkv(memory.template take<Compute>(Workspace::product(at_once, layer.qkv_.out()))),
+          context(memory.template take<Compute>(Workspace::product(at_once, layer.context_width()))),
+          x(memory.template take<Compute>(Workspace::product(at_once, layer.shape_.hidden))) {}
   };
 
   /// f(view of rows, index of the first in the chunk): as few views as the tensor's strides allow, mostly one.
@@ -706,8 +659,7 @@ class Attention {
   /// Returns the row after the chunk.
   template <class K, class Seen>
   detail::Sequences::Cursor run_chunk(const Call& call, K& caches, const detail::Rollback<K>& lengths,
-                                      const Chunk<Seen>& chunk, Workspace& workspace) const {
-    constexpr bool tree = HasOwnBlocks<Seen>;
+                                      Chunk<Seen>& chunk, Workspace& workspace) const {
     const detail::Sequences sequences = call.sequences();
     const Index q_len = call.x.extent[1], width = qkv_.out();
     const auto qkv = View<Compute, 2>::contiguous(chunk.qkv, {chunk.rows, width});
@@ -720,71 +672,38 @@ class Attention {
     for_each_run_of_rows(call.x, chunk, [&](auto x, Index done) {
       project(x, qkv_, piece_rows(done, x.extent[0]), executor_, chunk.x);
     });
-    sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
-      for (Index i = done; i < done + rows; ++i) {
-        Index place = lengths.length(b) + row + (i - done);
-        if constexpr (tree) chunk.places[i] = place = lengths.length(b) + chunk.depths[chunk.first + i];
-        chunk.positions[i] = call.options.positions.present()
-                                 ? call.options.positions((chunk.first + i) / q_len, (chunk.first + i) % q_len)
-                                 : place;
-      }
+    chunk.pieces.clear();
+    const auto end = sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
+      const Index place = lengths.length(b) + row, first = chunk.first + done;
+      const auto& piece =
+          chunk.pieces.add({.query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
+                            .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
+                                                                    {rows, shape_.heads, shape_.v_head_dim}),
+                            .sequence = b,
+                            .first_row = row,
+                            .first_place = place,
+                            .kv_len = place + rows},
+                           *detail::cache_at(caches, b), call.options, first, done);
+      for (Index i = 0; i < rows; ++i)
+        chunk.positions[done + i] = call.options.positions.present()
+                                        ? call.options.positions((first + i) / q_len, (first + i) % q_len)
+                                        : piece.row(i, 0).place;
     });
     detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8},
                           [&](Index, Index i) noexcept { rotate(chunk.qkv + i * width, chunk.positions[i]); });
-
-    Index pieces = 0;
-    const auto end = sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index row, Index rows, Index done) {
+    sequences.for_each_piece(chunk.begin, chunk.rows, [&](Index b, Index, Index rows, Index done) {
       CacheOf<K>& cache = *detail::cache_at(caches, b);
       cache.append(heads_of(query_width(), done, rows, shape_.kv_heads, shape_.head_dim),
                    heads_of(query_width() + key_width(), done, rows, shape_.kv_heads, shape_.v_head_dim));
-      const Index place = lengths.length(b) + row;
-      const auto& options = call.options;
-      // Where the piece lies in the results, which have x's shape.
-      const Index at_batch = (chunk.first + done) / q_len, at_row = (chunk.first + done) % q_len;
-      const Seen* seen = nullptr;
-      if constexpr (tree) {
-        const Index root = chunk.first + done - row;  // node 0 among the rows of the call
-        seen = new (chunk.seen + pieces)
-            Seen(cache, lengths.length(b), call.tree.parents.data() + root, chunk.depths + root);
-      } else {
-        seen = &cache;
-      }
-      new (chunk.calls + pieces++) AttentionCall<Compute, Seen>{
-          .cache = seen,
-          .query = heads_of(0, done, rows, shape_.heads, shape_.head_dim),
-          .context = View<Compute, 3>::contiguous(chunk.context + done * context_width(),
-                                                  {rows, shape_.heads, shape_.v_head_dim}),
-          .lse = options.lse.at(at_batch).part(1, at_row, rows),
-          .weights = options.weights.at(at_batch).part(1, at_row, rows),
-          .raw_logits = options.raw_logits.at(at_batch).part(1, at_row, rows),
-          .sequence = b,
-          .first_row = row,
-          .first_place = place,
-          .kv_len = place + rows,
-          .stream = options.dropout_streams.empty() ? 0 : options.dropout_streams[static_cast<std::size_t>(b)],
-          .places = tree ? chunk.places + done : nullptr};
     });
 
-    const AttentionRules<Mask, Logits, Sharing, Dropout, Bias, Sinks> rules{mask_of(call),
-                                                                            logits_,
-                                                                            sharing_,
-                                                                            dropout_,
-                                                                            bias_,
-                                                                            sinks_,
-                                                                            shape_.heads,
-                                                                            shape_.kv_heads,
-                                                                            shape_.head_dim,
-                                                                            shape_.v_head_dim,
-                                                                            call.options.mode == Mode::training,
-                                                                            call.options.logit_stage};
+    const auto rules = detail::rules_of(mask_of(call), logits_, sharing_, dropout_, bias_, sinks_, shape_,
+                                        call.options.mode == Mode::training, call.options.logit_stage);
     const Index mark = workspace.mark();
-    Kernel::template attend<Compute, Seen>(
-        std::span<const AttentionCall<Compute, Seen>>(chunk.calls, static_cast<std::size_t>(pieces)), rules, executor_,
-        workspace);
+    Kernel::template attend<Compute, Seen>(chunk.pieces.calls(), rules, executor_, workspace);
     workspace.rewind(mark);
     if (call.options.raw_logits.present())
-      for (const auto& piece : std::span(chunk.calls, static_cast<std::size_t>(pieces)))
-        hide_unneeded(mask_of(call), piece);
+      for (const auto& piece : chunk.pieces.calls()) hide_unneeded(mask_of(call), piece);
 
     for_each_run_of_rows(call.y, chunk, [&](auto y, Index done) {
       project(View<const Compute, 2>(context.part(0, done, y.extent[0])), output_, y, executor_,

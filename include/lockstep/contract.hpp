@@ -58,42 +58,19 @@ inline constexpr Index lanes = 16;
 /// Inner products of projections are chains of this length, added in order. Part of the contract.
 inline constexpr Index projection_block = 256;
 
-/// float for float, the two 16-bit storage formats and int8 codes, double for double.
+/// An element type of inputs, weights and results: float, double, Eigen::half or Eigen::bfloat16.
 template <class T>
-struct ComputeOf {};
-template <>
-struct ComputeOf<float> {
-  using type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using type = double;
-};
-template <>
-struct ComputeOf<Eigen::half> {
-  using type = float;
-};
-template <>
-struct ComputeOf<Eigen::bfloat16> {
-  using type = float;
-};
-template <>
-struct ComputeOf<std::int8_t> {
-  using type = float;
-};
+concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Eigen::half> ||
+                  std::is_same_v<T, Eigen::bfloat16>;
 
 /// What a cache may store: an element type, or std::int8_t, codes with a scale for each token and kv head
 /// (numeric/int8.hpp).
 template <class T>
-concept CacheElement = requires { typename ComputeOf<T>::type; };
+concept CacheElement = Element<T> || std::is_same_v<T, std::int8_t>;
 
-/// An element type of inputs, weights and results: float, double, Eigen::half or Eigen::bfloat16.
-template <class T>
-concept Element = CacheElement<T> && !std::is_same_v<T, std::int8_t>;
-
-/// The type in which an element type is computed.
+/// The type in which an element type is computed: double for double, float for the others.
 template <CacheElement T>
-using compute_t = typename ComputeOf<T>::type;
+using compute_t = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 /// a / b rounded up, for b >= 1 and every a: nothing is added that might overflow.
 constexpr Index ceil_div(Index a, Index b) noexcept { return a / b + (a % b > 0 ? 1 : 0); }
@@ -141,6 +118,14 @@ class [[nodiscard]] Status {
   std::array<char, 240> text_;  // up to its 0: clearing all of it was half of what the 20 checks of a call cost
 };
 
+/// The first of some outcomes, in their order, that is not ok.
+template <class... Statuses>
+Status first_error(const Statuses&... statuses) noexcept {
+  for (const Status* status : {&statuses...})
+    if (!status->ok()) return *status;
+  return {};
+}
+
 /// Called with the error in builds without exceptions; may jump away or end the process. If it returns, std::abort
 /// follows.
 using ErrorHandler = void (*)(const Status&);
@@ -183,33 +168,31 @@ inline void raise_unless_ok(const Status& status) {
 /// Puts the thread into the default floating-point environment (nearest even, denormals kept, no traps) and restores
 /// the caller's on destruction. Costs about 6 ns.
 class FloatEnvironment {
- public:
 #if defined(__SSE__)
-  FloatEnvironment() noexcept : saved_(_mm_getcsr()) { _mm_setcsr(0x1F80); }
-  ~FloatEnvironment() { _mm_setcsr(saved_); }
+  unsigned saved_ = _mm_getcsr();
 
- private:
-  unsigned saved_;
+ public:
+  FloatEnvironment() noexcept { _mm_setcsr(0x1F80); }
+  ~FloatEnvironment() { _mm_setcsr(saved_); }
 #elif defined(__aarch64__)
+  std::uint64_t saved_;
+
+ public:
   FloatEnvironment() noexcept {
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
     __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
   }
   ~FloatEnvironment() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_) : "memory"); }
-
- private:
-  std::uint64_t saved_;
 #else
+  std::fenv_t saved_;
+
+ public:
   FloatEnvironment() noexcept {
     std::fegetenv(&saved_);
     std::fesetenv(FE_DFL_ENV);
   }
   ~FloatEnvironment() { std::fesetenv(&saved_); }
-
- private:
-  std::fenv_t saved_;
 #endif
- public:
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 };

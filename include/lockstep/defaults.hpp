@@ -28,11 +28,6 @@ concept Policy = requires {
   { P::policy_kind } -> std::convertible_to<PolicyKind>;
 };
 
-template <PolicyKind Kind, class... Ps>
-consteval int count_of_kind() {
-  return (0 + ... + (OfKind<Ps, Kind> ? 1 : 0));
-}
-
 template <PolicyKind Kind, class Default, class... Ps>
 struct SelectPolicy {
   using type = Default;
@@ -70,7 +65,7 @@ struct PolicySet {
   using Select = typename detail::SelectPolicy<Kind, Default, Ps...>::type;
   /// Whether a kind is given once or not at all.
   template <PolicyKind Kind>
-  static constexpr bool at_most_one = detail::count_of_kind<Kind, Ps...>() <= 1;
+  static constexpr bool at_most_one = (0 + ... + int{detail::OfKind<Ps, Kind>}) <= 1;
 
   static_assert(at_most_one<PolicyKind::position>, "lockstep: two position policies given, at most one is allowed");
   static_assert(at_most_one<PolicyKind::mask>,
@@ -175,9 +170,7 @@ Status check_logits(const L& logits, Index head_dim) noexcept {
 
 template <class P>
 constexpr const char* name_of() noexcept {
-  if constexpr (requires {
-                  { P::name } -> std::convertible_to<const char*>;
-                })
+  if constexpr (requires { static_cast<const char*>(P::name); })
     return P::name;
   else
     return "user-defined";

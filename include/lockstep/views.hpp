@@ -2,11 +2,12 @@
 // memory.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -14,17 +15,14 @@
 
 namespace lockstep {
 
-template <class T, int Rank>
-struct View;
-
 namespace detail {
 
-template <class U>
-struct IsView : std::false_type {};
-template <class T, int Rank>
-struct IsView<View<T, Rank>> : std::true_type {};
-
 // The interfaces are recognised by what they offer, so that only users of a type pay for its header.
+template <class U>
+concept ViewLike = requires(U& u) {
+  typename U::Extents;
+  u.extent[U::rank - 1];
+};
 template <class U>
 concept MatrixLike = requires(U& u) {
   u.data();
@@ -64,7 +62,7 @@ struct AxisNumber {
 
 template <class U>
 constexpr int rank_of() {
-  if constexpr (IsView<std::remove_const_t<U>>::value)
+  if constexpr (ViewLike<U>)
     return U::rank;
   else if constexpr (MatrixLike<U>)
     return (U::IsVectorAtCompileTime) ? 1 : 2;  // a vector may also be taken as a matrix: see View's constructor
@@ -80,7 +78,7 @@ constexpr int rank_of() {
 
 template <class U>
 auto data_of(U& u) {
-  if constexpr (IsView<std::remove_const_t<U>>::value)
+  if constexpr (ViewLike<U>)
     return u.data;
   else if constexpr (MdspanLike<U>)
     return u.data_handle();
@@ -135,39 +133,29 @@ struct View {
     requires(!std::same_as<std::remove_cvref_t<U>, View> && ViewableAs<U, T, Rank>)
   constexpr View(U&& u) noexcept {
     using Source = std::remove_reference_t<U>;
+    [[maybe_unused]] constexpr int n = detail::rank_of<Source>(), lead = rank - n;
     data = detail::data_of(u);
-    if constexpr (detail::MatrixLike<Source>) {
-      if constexpr (Rank == 1) {
-        set(0, static_cast<Index>(u.size()), static_cast<Index>(u.innerStride()));
-      } else {
-        set(rank - 2, static_cast<Index>(u.rows()), static_cast<Index>(u.rowStride()));
-        set(rank - 1, static_cast<Index>(u.cols()), static_cast<Index>(u.colStride()));
-        lead(2);
-      }
+    extent.fill(1);
+    if constexpr (detail::MatrixLike<Source> && Rank == 1) {
+      set(0, u.size(), u.innerStride());
+    } else if constexpr (detail::MatrixLike<Source>) {
+      set(rank - 2, u.rows(), u.rowStride());
+      set(rank - 1, u.cols(), u.colStride());
     } else if constexpr (detail::TensorLike<Source>) {
-      constexpr int n = static_cast<int>(Source::NumDimensions);
       constexpr bool column_major = static_cast<int>(Source::Layout) == static_cast<int>(Eigen::ColMajor);
       Index step = 1;
       for (int k = 0; k < n; ++k) {
         const int i = column_major ? k : n - 1 - k;
-        set(rank - n + i, static_cast<Index>(u.dimension(detail::AxisNumber{i})), step);
-        step = wrapped_product(step, static_cast<Index>(u.dimension(detail::AxisNumber{i})));
+        set(lead + i, u.dimension(detail::AxisNumber{i}), step);
+        step = wrapped_product(step, extent[static_cast<std::size_t>(lead + i)]);
       }
-      lead(n);
     } else if constexpr (detail::MdspanLike<Source>) {
-      constexpr int n = static_cast<int>(Source::rank());
-      for (int i = 0; i < n; ++i)
-        set(rank - n + i, static_cast<Index>(u.extent(detail::AxisNumber{i})),
-            static_cast<Index>(u.stride(detail::AxisNumber{i})));
-      lead(n);
-    } else if constexpr (detail::IsView<std::remove_const_t<Source>>::value) {
-      constexpr int n = Source::rank;
-      for (int i = 0; i < n; ++i)
-        set(rank - n + i, u.extent[static_cast<std::size_t>(i)], u.stride[static_cast<std::size_t>(i)]);
-      lead(n);
+      for (int i = 0; i < n; ++i) set(lead + i, u.extent(detail::AxisNumber{i}), u.stride(detail::AxisNumber{i}));
+    } else if constexpr (detail::ViewLike<Source>) {
+      std::copy(u.extent.begin(), u.extent.end(), extent.begin() + lead);
+      std::copy(u.stride.begin(), u.stride.end(), stride.begin() + lead);
     } else {
-      set(rank - 1, static_cast<Index>(u.size()), 1);
-      lead(1);
+      set(rank - 1, u.size(), 1);
     }
   }
 
@@ -221,10 +209,8 @@ struct View {
     // Clang 14 looks into this where a view of one dimension is explicitly instantiated.
     View<T, Rank == 1 ? 1 : Rank - 1> v;
     v.data = data == nullptr ? nullptr : data + i * stride[0];
-    for (std::size_t k = 1; k < static_cast<std::size_t>(Rank); ++k) {
-      v.extent[k - 1] = extent[k];
-      v.stride[k - 1] = stride[k];
-    }
+    std::copy(extent.begin() + 1, extent.end(), v.extent.begin());
+    std::copy(stride.begin() + 1, stride.end(), v.stride.begin());
     return v;
   }
 
@@ -233,13 +219,10 @@ struct View {
   static constexpr Index wrapped_product(Index a, Index b) noexcept {
     return static_cast<Index>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
   }
-  constexpr void set(int axis, Index n, Index step) noexcept {
-    extent[static_cast<std::size_t>(axis)] = n;
-    stride[static_cast<std::size_t>(axis)] = step;
-  }
-  // Leading extents of 1 in front of the last `given` dimensions.
-  constexpr void lead(int given) noexcept {
-    for (int i = 0; i < rank - given; ++i) set(i, 1, 0);
+  template <class Extent, class Stride>
+  constexpr void set(int axis, Extent n, Stride step) noexcept {
+    extent[static_cast<std::size_t>(axis)] = static_cast<Index>(n);
+    stride[static_cast<std::size_t>(axis)] = static_cast<Index>(step);
   }
 };
 
@@ -263,38 +246,25 @@ struct ShapeText {
   std::array<char, 96> text{};
   template <std::size_t N>
   explicit ShapeText(const std::array<Index, N>& extent) noexcept {
-    std::size_t used = 0;
-    put(used, "[");
-    for (std::size_t i = 0; i < N; ++i) {
-      std::array<char, 24> number{};
-      std::snprintf(number.data(), number.size(), i == 0 ? "%" PRId64 : ", %" PRId64, extent[i]);
-      put(used, number.data());
-    }
-    put(used, "]");
+    for (std::size_t i = 0, used = 0; i < N && used < text.size(); ++i)
+      used += static_cast<std::size_t>(std::snprintf(text.data() + used, text.size() - used, "%s%" PRId64 "%s",
+                                                     i == 0 ? "[" : ", ", extent[i], i + 1 == N ? "]" : ""));
   }
   const char* c_str() const noexcept { return text.data(); }
-
- private:
-  void put(std::size_t& used, const char* s) noexcept {
-    for (; *s != '\0' && used + 1 < text.size(); ++s) text[used++] = *s;
-  }
 };
 
 /// Whether the elements of a checked view lie at places of their own: each stride reaches beyond all that the smaller
 /// ones span. (Strides that interleave without meeting are not told from those that meet.)
 template <class T, int Rank>
 constexpr bool lies_apart(const View<T, Rank>& view) noexcept {
-  Index spanned = 0;  // the largest distance from the first element, by the strides so far
-  std::array<bool, static_cast<std::size_t>(Rank)> done{};
-  for (int round = 0; round < Rank; ++round) {
-    std::size_t least = done.size();
-    const auto size = [&view](std::size_t i) { return view.stride[i] < 0 ? -view.stride[i] : view.stride[i]; };
-    for (std::size_t i = 0; i < done.size(); ++i)
-      if (!done[i] && view.extent[i] > 1 && (least == done.size() || size(i) < size(least))) least = i;
-    if (least == done.size()) return true;
-    if (size(least) <= spanned) return false;
-    spanned += (view.extent[least] - 1) * size(least);
-    done[least] = true;
+  const auto size = [&view](std::size_t i) { return view.stride[i] < 0 ? -view.stride[i] : view.stride[i]; };
+  for (std::size_t i = 0; i < view.extent.size(); ++i) {
+    if (view.extent[i] <= 1) continue;
+    Index spanned = 0;  // the largest distance from the first element, by the smaller strides
+    for (std::size_t j = 0; j < view.extent.size(); ++j)
+      if (view.extent[j] > 1 && (size(j) < size(i) || (size(j) == size(i) && j < i)))
+        spanned += (view.extent[j] - 1) * size(j);
+    if (size(i) <= spanned) return false;
   }
   return true;
 }
@@ -307,12 +277,9 @@ Status check_shape(const char* argument, const View<T, Rank>& view,
   if (view.extent != allowed)
     return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(),
                            ShapeText(allowed).c_str());
-  bool empty = false;
-  for (const Index e : allowed) {
+  for (const Index e : allowed)
     if (e < 0) return Status::invalid(argument, "given %s, allowed extents from 0", ShapeText(allowed).c_str());
-    empty = empty || e == 0;
-  }
-  if (empty) return {};
+  if (view.empty()) return {};
   if (view.data == nullptr)
     return Status::invalid(argument, "given a null view, allowed %s", ShapeText(allowed).c_str());
   Index reach = 0, count = 1;
@@ -362,18 +329,12 @@ struct NamedBytes {
   ByteRange bytes;
 };
 /// Refuses memory to be written that is also another argument's. Absent views have none.
-template <std::size_t Read, std::size_t Written>
-Status check_apart(const std::array<NamedBytes, Read>& read, const std::array<NamedBytes, Written>& written) noexcept {
-  const auto shared = [](const NamedBytes& a, const NamedBytes& b) noexcept {
-    return Status::invalid(a.name, "given memory that overlaps %s, allowed memory of its own", b.name);
-  };
-  for (std::size_t i = 0; i < Written; ++i) {
-    if (written[i].bytes.first == written[i].bytes.last) continue;
-    for (std::size_t j = 0; j < Read; ++j)
-      if (overlap(written[i].bytes, read[j].bytes)) return shared(written[i], read[j]);
-    for (std::size_t j = 0; j < i; ++j)
-      if (overlap(written[i].bytes, written[j].bytes)) return shared(written[i], written[j]);
-  }
+inline Status check_apart(std::initializer_list<NamedBytes> read, std::initializer_list<NamedBytes> written) noexcept {
+  for (const NamedBytes* w = written.begin(); w != written.end(); ++w)
+    for (const auto& [first, last] : {std::pair{read.begin(), read.end()}, {written.begin(), w}})
+      for (const NamedBytes* other = first; other != last; ++other)
+        if (overlap(w->bytes, other->bytes))
+          return Status::invalid(w->name, "given memory that overlaps %s, allowed memory of its own", other->name);
   return {};
 }
 

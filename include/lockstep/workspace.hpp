@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "lockstep/contract.hpp"
 
@@ -22,9 +20,6 @@ class Workspace {
       : memory_(static_cast<std::byte*>(memory)), size_(memory == nullptr ? 0 : bytes), fixed_(true) {}
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
-  ~Workspace() {
-    if (!fixed_) release();
-  }
 
   /// Whether a call that needs `bytes` can have them.
   Status check(Index bytes) const noexcept {
@@ -39,8 +34,10 @@ class Workspace {
     if (fixed_ || size_ >= bytes + alignment) return;
     // Half as much again as before at least: what a decode needs grows with its cache, a little at a time.
     const Index grown = size_ + size_ / 2, size = bytes + alignment > grown ? bytes + alignment : grown;
-    release();
-    memory_ = static_cast<std::byte*>(::operator new(static_cast<std::size_t>(size)));
+    own_.reset();
+    size_ = 0;
+    own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size));
+    memory_ = own_.get();
     size_ = size;
   }
   /// The next n elements, on a 64-byte boundary. Precondition: reserved.
@@ -79,16 +76,25 @@ class Workspace {
   static constexpr Index most = Index{1} << 45;  ///< what product() gives at most
 
  private:
-  void release() noexcept {
-    ::operator delete(memory_);
-    memory_ = nullptr;
-    size_ = 0;
-  }
-
+  std::unique_ptr<std::byte[]> own_;  // none where the memory is the caller's
   std::byte* memory_ = nullptr;
   Index size_ = 0;
   Index used_ = 0;
   bool fixed_ = false;
 };
+
+namespace detail {
+
+/// Taken from in place of a workspace, it tells how much of one is needed.
+struct WorkspaceSize {
+  Index bytes = 0;
+  template <class T>
+  T* take(Index n) noexcept {
+    bytes += Workspace::bytes_for<T>(n);
+    return nullptr;
+  }
+};
+
+}  // namespace detail
 
 }  // namespace lockstep

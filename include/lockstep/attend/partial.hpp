@@ -101,12 +101,10 @@ class Partial {
     sum_.swap(other.sum_);
   }
   void take(const Partial& from, std::size_t split) {
-    const auto states_each = static_cast<std::ptrdiff_t>(q_len_ * heads_),
-               sums_each = states_each * static_cast<std::ptrdiff_t>(v_head_dim_),
-               at = static_cast<std::ptrdiff_t>(split);
-    splits_.push_back(from.splits_[split]);
-    state_.insert(state_.end(), from.state_.begin() + at * states_each, from.state_.begin() + (at + 1) * states_each);
-    sum_.insert(sum_.end(), from.sum_.begin() + at * sums_each, from.sum_.begin() + (at + 1) * sums_each);
+    const KeptSplits<C> to = append(from.splits_[split]);
+    const Index states = q_len_ * heads_, at = static_cast<Index>(split) * states;
+    std::copy_n(from.state_.data() + at, states, to.state);
+    std::copy_n(from.sum_.data() + at * v_head_dim_, states * v_head_dim_, to.sum);
   }
 
   Index q_len_ = 0, heads_ = 0, v_head_dim_ = 0;
@@ -127,8 +125,8 @@ struct PartialOptions {
       "lockstep::attend_partial: the kernel keeps no splits: use Tiled or Specification");
 
   Index offset = 0;  ///< place of the first query in its sequence
-  Index cache_place =
-      0;  ///< place of the cache's first key: 0, or a multiple of 1024 where the cache goes on from another
+  /// Place of the cache's first key: 0, or a multiple of 1024 where the cache goes on from another.
+  Index cache_place = 0;
   /// Places that are covered: whole splits, or up to the cache's last key. Default: all of the cache.
   KeyRange places{0, std::numeric_limits<Index>::max()};
   typename Set::Mask mask{};
@@ -154,12 +152,12 @@ struct PlacedCache {
   }
 };
 
-template <class Options, class C, class Cache>
+template <class Options, class Cache>
 KeyRange covered(const Options& options, const Cache& cache) noexcept {
   return intersection(options.places, {options.cache_place, options.cache_place + cache.length()});
 }
 
-template <class Options, class C, class Cache>
+template <class C, class Cache, class Options>
 Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Options& options) noexcept {
   const auto [q_len, heads, head_dim] = query.extent;
   if (Status s = check_shape<const C, 3>("q", query, query.extent); !s.ok()) return s;
@@ -172,16 +170,16 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
     return Status::invalid("cache_place", "given %" PRId64 ", allowed multiples of %" PRId64 " from 0",
                            options.cache_place, split_keys);
   const KeyRange all{options.cache_place, options.cache_place + cache.length()};
-  const KeyRange places = covered<Options, C>(options, cache);
+  const KeyRange places = covered(options, cache);
   if (!places.empty() && (places.first % split_keys != 0 || (places.last % split_keys != 0 && places.last != all.last)))
     return Status::invalid("places",
                            "given %" PRId64 " to %" PRId64 ", allowed multiples of %" PRId64
                            ", and the cache's last key %" PRId64 " as the end",
                            options.places.first, options.places.last, split_keys, all.last);
-  if (Status s = check_offset(options.offset); !s.ok()) return s;
-  if (Status s = check_logits<C>(options.logits, head_dim); !s.ok()) return s;
-  if (Status s = check_policy(options.bias, heads); !s.ok()) return s;
-  if (Status s = check_mask(options.mask, 1, q_len, all.last, heads); !s.ok()) return s;
+  if (Status s = first_error(check_offset(options.offset), check_logits<C>(options.logits, head_dim),
+                             check_policy(options.bias, heads), check_mask(options.mask, 1, q_len, all.last, heads));
+      !s.ok())
+    return s;
   const KeyRange gone = missing_after(cache, 0);
   const KeyRange missing = intersection(places, {all.first + gone.first, all.first + gone.last});
   for (Index i = 0; i < q_len && !missing.empty(); ++i)
@@ -193,7 +191,7 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
       __builtin_mul_overflow(numbers, cache.shape().v_head_dim * static_cast<Index>(sizeof(C)), &numbers))
     return Status::length("q", "given %s, allowed what 63 bits of bytes hold for all splits",
                           ShapeText(query.extent).c_str());
-  return check_apart<1, 1>({{{"q", bytes_of(query)}}}, {{{"workspace", bytes_of(options.workspace)}}});
+  return check_apart({{"q", bytes_of(query)}}, {{"workspace", bytes_of(options.workspace)}});
 }
 
 }  // namespace detail
@@ -219,18 +217,18 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   static_assert(ViewableAs<const Q&, const C, 3>,
                 "lockstep::attend_partial: q must be a view [q_len, heads, head_dim] of the cache's compute type");
   const View<const C, 3> query(q);
-  raise_unless_ok(detail::check_attend_partial<Options, C>(query, cache, options));
+  raise_unless_ok(detail::check_attend_partial(query, cache, options));
   const CacheShape stored = cache.shape();
   const Index q_len = query.extent[0], heads = query.extent[1];
-  const KeyRange places = detail::covered<Options, C>(options, cache);
-  const KernelShape shape{1,
-                          q_len,
-                          options.cache_place + cache.length(),
-                          heads,
-                          stored.kv_heads,
-                          stored.head_dim,
-                          stored.v_head_dim,
-                          detail::concurrency_of(options.executor)};
+  const KeyRange places = detail::covered(options, cache);
+  const KernelShape shape{.sequences = 1,
+                          .rows = q_len,
+                          .kv_len = options.cache_place + cache.length(),
+                          .heads = heads,
+                          .kv_heads = stored.kv_heads,
+                          .head_dim = stored.head_dim,
+                          .v_head_dim = stored.v_head_dim,
+                          .concurrency = detail::concurrency_of(options.executor)};
   Workspace own;
   Workspace& workspace = options.workspace != nullptr ? *options.workspace : own;
   workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
@@ -246,28 +244,15 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   const KeptSplits<C> kept = partial.append(places);
 
   const Placed placed{&cache, options.cache_place / block_keys};
-  AttentionCall<C, Placed> call;
-  call.cache = &placed;
-  call.query = query;
-  call.first_place = options.offset;
-  call.kv_len = options.cache_place + cache.length();
+  const AttentionCall<C, Placed> call{
+      .cache = &placed, .query = query, .context = {}, .first_place = options.offset, .kv_len = shape.kv_len};
   const NoDropout dropout;
   const NoSinks sinks;
-  const AttentionRules<typename Set::Mask, typename Set::Logits, typename Set::Sharing, NoDropout, typename Set::Bias,
-                       NoSinks>
-      rules{.mask = options.mask,
-            .logits = options.logits,
-            .sharing = options.sharing,
-            .dropout = dropout,
-            .bias = options.bias,
-            .sinks = sinks,
-            .heads = heads,
-            .kv_heads = stored.kv_heads,
-            .head_dim = stored.head_dim,
-            .v_head_dim = stored.v_head_dim};
+  const auto rules =
+      detail::rules_of(options.mask, options.logits, options.sharing, dropout, options.bias, sinks, shape);
   const Index first = places.first / split_keys;
-  Set::Kernel::template attend_splits<C, Placed>(
-      call, rules, first, (places.last + split_keys - 1) / split_keys - first, kept, options.executor, workspace);
+  Set::Kernel::template attend_splits<C, Placed>(call, rules, first, ceil_div(places.last, split_keys) - first, kept,
+                                                 options.executor, workspace);
   unfinished.partial = nullptr;
 }
 
@@ -278,11 +263,9 @@ void finish(const Partial<C>& partial, Out&& context, View<C, 2> lse = {}, const
   static_assert(SinkLogits<Sinks, C>, "lockstep::finish: the sinks do not offer what concept SinkLogits asks");
   const View<C, 3> out(context);
   const Index q_len = partial.q_len(), heads = partial.heads();
-  raise_unless_ok(detail::check_shape("context", out, {q_len, heads, partial.v_head_dim()}));
-  raise_unless_ok(detail::check_optional("lse", lse, {heads, q_len}));
-  raise_unless_ok(detail::check_policy(sinks, heads));
-  raise_unless_ok(
-      detail::check_apart<0, 2>({}, {{{"context", detail::bytes_of(out)}, {"lse", detail::bytes_of(lse)}}}));
+  raise_unless_ok(first_error(detail::check_shape("context", out, {q_len, heads, partial.v_head_dim()}),
+                              detail::check_optional("lse", lse, {heads, q_len}), detail::check_policy(sinks, heads)));
+  raise_unless_ok(detail::check_apart({}, {{"context", detail::bytes_of(out)}, {"lse", detail::bytes_of(lse)}}));
   const FloatEnvironment environment;
   Specification::finish_splits<C>(partial.states(), static_cast<Index>(partial.splits().size()), sinks, out, lse);
 }
@@ -297,13 +280,13 @@ void finish(const Partial<C>& partial, Out&& context, View<C, 2> lse = {}, const
 template <class C>
 void merge_by_lse(View<C, 3> context, View<C, 2> lse, View<const C, 3> other_context, View<const C, 2> other_lse) {
   const auto [q_len, heads, dims] = context.extent;
-  raise_unless_ok(detail::check_shape("context", context, context.extent));
-  raise_unless_ok(detail::check_shape("lse", lse, {heads, q_len}));
-  raise_unless_ok(detail::check_shape("other_context", other_context, context.extent));
-  raise_unless_ok(detail::check_shape("other_lse", other_lse, {heads, q_len}));
-  raise_unless_ok(detail::check_apart<2, 2>(
-      {{{"other_context", detail::bytes_of(other_context)}, {"other_lse", detail::bytes_of(other_lse)}}},
-      {{{"context", detail::bytes_of(context)}, {"lse", detail::bytes_of(lse)}}}));
+  raise_unless_ok(first_error(detail::check_shape("context", context, context.extent),
+                              detail::check_shape("lse", lse, {heads, q_len}),
+                              detail::check_shape("other_context", other_context, context.extent),
+                              detail::check_shape("other_lse", other_lse, {heads, q_len})));
+  raise_unless_ok(detail::check_apart(
+      {{"other_context", detail::bytes_of(other_context)}, {"other_lse", detail::bytes_of(other_lse)}},
+      {{"context", detail::bytes_of(context)}, {"lse", detail::bytes_of(lse)}}));
   const FloatEnvironment environment;
   for (Index i = 0; i < q_len; ++i)
     for (Index head = 0; head < heads; ++head) {

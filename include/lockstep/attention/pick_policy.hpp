@@ -17,9 +17,8 @@ P pick_policy() {
 }
 template <class P, class V, class... Vs>
 P pick_policy(V&& value, Vs&&... values) {
-  if constexpr (std::same_as<P, std::remove_cvref_t<V>>)
-    return std::forward<V>(value);
-  else if constexpr ((std::same_as<P, std::remove_cvref_t<Vs>> || ...) || !std::convertible_to<V, P>)
+  if constexpr (!stands_for<P, V> ||
+                (!std::same_as<P, std::remove_cvref_t<V>> && (std::same_as<P, std::remove_cvref_t<Vs>> || ...)))
     return pick_policy<P>(std::forward<Vs>(values)...);
   else
     return P(std::forward<V>(value));

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace lockstep::detail {
@@ -13,41 +12,30 @@ namespace lockstep::detail {
 /// have run at once.
 template <class Scratch>
 class ScratchPool {
+  struct GiveBack {
+    ScratchPool* pool;
+    void operator()(Scratch* scratch) const noexcept {
+      const std::lock_guard lock(pool->mutex_);
+      pool->free_.emplace_back(scratch);
+    }
+  };
+
  public:
-  std::unique_ptr<Scratch> borrow() {
+  std::unique_ptr<Scratch, GiveBack> borrow() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) {
-      ++made_;
-      free_.reserve(made_);  // so that giving back never allocates
-      return std::make_unique<Scratch>();
+      free_.reserve(++made_);  // so that giving back never allocates
+      return {new Scratch, GiveBack{this}};
     }
-    std::unique_ptr<Scratch> scratch = std::move(free_.back());
+    Scratch* const scratch = free_.back().release();
     free_.pop_back();
-    return scratch;
-  }
-  void give_back(std::unique_ptr<Scratch> scratch) noexcept {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(std::move(scratch));
+    return {scratch, GiveBack{this}};
   }
 
  private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<Scratch>> free_;
   std::size_t made_ = 0;
-};
-
-template <class Scratch>
-class Borrowed {
- public:
-  explicit Borrowed(ScratchPool<Scratch>& pool) : pool_(pool), scratch_(pool.borrow()) {}
-  ~Borrowed() { pool_.give_back(std::move(scratch_)); }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-  Scratch* operator->() noexcept { return scratch_.get(); }
-
- private:
-  ScratchPool<Scratch>& pool_;
-  std::unique_ptr<Scratch> scratch_;
 };
 
 }  // namespace lockstep::detail

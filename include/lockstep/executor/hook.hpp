@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "lockstep/concepts.hpp"
+#include "lockstep/executor/serial.hpp"
 #include "lockstep/tasks.hpp"
 
 namespace lockstep {
@@ -30,12 +30,9 @@ class Hook {
   template <class F>
   void run(Index n, F&& f) const {
     using Function = std::remove_reference_t<F>;
-    if (run_ == nullptr)
-      for (Index i = 0; i < n; ++i) f(i);
-    else
-      run_(
-          context_, n, [](void* argument, Index i) { (*static_cast<Function*>(argument))(i); },
-          const_cast<void*>(static_cast<const void*>(&f)));
+    if (run_ == nullptr) return Serial{}.run(n, f);
+    const Task task = [](void* argument, Index i) { (*static_cast<Function*>(argument))(i); };
+    run_(context_, n, task, const_cast<void*>(static_cast<const void*>(&f)));
   }
 
  private:

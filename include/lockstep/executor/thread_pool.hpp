@@ -6,7 +6,7 @@
 
 #include <unsupported/Eigen/CXX11/ThreadPool>
 
-#include "lockstep/concepts.hpp"
+#include "lockstep/executor/serial.hpp"
 #include "lockstep/tasks.hpp"
 
 namespace lockstep {
@@ -31,10 +31,7 @@ class ThreadPool {
   template <class F>
   void run(Index n, F&& f) const {
     if (n <= 0) return;
-    if (pool_ == nullptr || pool_->CurrentThreadId() >= 0) {
-      for (Index i = 0; i < n; ++i) f(i);
-      return;
-    }
+    if (pool_ == nullptr || pool_->CurrentThreadId() >= 0) return Serial{}.run(n, f);
     Pending pending;
     for (Index i = 1; i < n; ++i) {
       pool_->Schedule([&pending, &f, i] {

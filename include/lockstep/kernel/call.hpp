@@ -23,9 +23,9 @@ struct AttentionCall {
   const Cache* cache = nullptr;
   View<const C, 3> query;    ///< [rows, heads, head_dim]
   View<C, 3> context;        ///< [rows, heads, v_head_dim]
-  View<C, 2> lse;            ///< [heads, rows], or absent
-  View<C, 3> weights;        ///< [heads, rows, at least kv_len], or absent
-  View<C, 3> raw_logits;     ///< [heads, rows, at least kv_len], or absent; -inf beyond kv_len
+  View<C, 2> lse{};          ///< [heads, rows], or absent
+  View<C, 3> weights{};      ///< [heads, rows, at least kv_len], or absent
+  View<C, 3> raw_logits{};   ///< [heads, rows, at least kv_len], or absent; -inf beyond kv_len
   Index sequence = 0;        ///< index in the batch
   Index first_row = 0;       ///< index of the first of these rows among the sequence's queries
   Index first_place = 0;     ///< place of the first of these rows
