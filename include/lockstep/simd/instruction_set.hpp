@@ -18,17 +18,9 @@ inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionS
 
 /// As LOCKSTEP_INSTRUCTION_SET spells it.
 constexpr const char* name_of(InstructionSet set) noexcept {
-  switch (set) {
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      return "avx512";
-    case InstructionSet::neon:
-      return "neon";
-    case InstructionSet::portable:
-      break;
-  }
-  return "portable";
+  constexpr std::array names{"portable", "avx2", "avx512", "neon"};
+  const auto at = static_cast<std::size_t>(set);
+  return at < names.size() ? names[at] : names[0];
 }
 
 #if defined(__x86_64__)
