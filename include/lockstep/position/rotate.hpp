@@ -84,7 +84,7 @@ void shift_rows(const RopeTable<C>& table, View<C, 2> rows, Index delta) noexcep
   const Index pairs = static_cast<Index>(frequencies.size());
   for (Index first = 0; first < pairs; first += at_once) {
     const Index count = pairs - first < at_once ? pairs - first : at_once;
-    fill_rope_rows(delta, 1, frequencies.data() + first, count, 1.0, cos, sin);
+    with_fma([&](auto set) { fill_rows(set, delta, 1, frequencies.data() + first, count, 1.0, cos, sin); });
     for (Index row = 0; row < rows.extent[0]; ++row)
       rotate_pairs<Style>(rows.data + row * rows.stride[0], first, count, table.pair_dim(), cos, sin);
   }

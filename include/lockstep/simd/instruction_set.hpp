@@ -35,6 +35,25 @@ inline bool cpu_has_fma() noexcept {
 }
 #endif
 
+/// What scalar code has for a fused multiply-add: what the translation unit may use.
+namespace scalar {
+struct Set {};
+}  // namespace scalar
+/// An instruction, whatever the translation unit may use.
+namespace scalar_fma {
+struct Set {};
+}  // namespace scalar_fma
+
+/// f(tag of the best way to get a fused multiply-add): without an instruction for it each is a call. A function of the
+/// tag's namespace is called by its bare name with the tag as its first argument, which finds it; see each_fma.inl.
+template <class F>
+decltype(auto) with_fma(F&& f) {
+#if defined(__x86_64__)
+  if (cpu_has_fma()) return f(scalar_fma::Set{});
+#endif
+  return f(scalar::Set{});
+}
+
 /// Whether this CPU can run a set.
 inline bool cpu_has(InstructionSet set) noexcept {
   switch (set) {
