@@ -155,8 +155,7 @@ class RopeTable {
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base))
       return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
-    if (config.positions < 0 || config.positions > (Index{1} << 31))
-      return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
+    if (Status s = detail::check_length("positions", config.positions, 0); !s.ok()) return s;
     if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > (Index{1} << 31))
       return Status::invalid("proportional_to",
                              "given %" PRId64 ", allowed 0 or even numbers from rotary_dim %" PRId64 " to 2^31",
