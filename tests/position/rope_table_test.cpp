@@ -161,8 +161,9 @@ void expect_same_rows(double base, double magnitude, Index first) {
   const double* frequencies = table.inverse_frequencies().data();
   const Index rows = 500, pairs = 37;
   std::vector<C> cos(static_cast<std::size_t>(rows * pairs)), sin = cos, other_cos = cos, other_sin = cos;
-  ls::rope_portable::fill_rows(first, rows, frequencies, pairs, magnitude, cos.data(), sin.data());
-  ls::rope_fma::fill_rows(first, rows, frequencies, pairs, magnitude, other_cos.data(), other_sin.data());
+  ls::scalar::fill_rows(ls::scalar::Set{}, first, rows, frequencies, pairs, magnitude, cos.data(), sin.data());
+  ls::scalar_fma::fill_rows(ls::scalar_fma::Set{}, first, rows, frequencies, pairs, magnitude, other_cos.data(),
+                            other_sin.data());
   EXPECT_EQ(std::memcmp(cos.data(), other_cos.data(), cos.size() * sizeof(C)), 0) << base << " from " << first;
   EXPECT_EQ(std::memcmp(sin.data(), other_sin.data(), sin.size() * sizeof(C)), 0) << base << " from " << first;
 }

@@ -2,7 +2,7 @@
 
 /// s[i] = fma(slope, first + i, s[i]) for n logits; first and first + n are whole numbers below 2^24.
 template <class C>
-[[gnu::noinline]] void add_slope(C* s, Index n, C slope, C first) noexcept {
+[[gnu::noinline]] void add_slope(Set, C* s, Index n, C slope, C first) noexcept {
   const VectorScope scope;
   using V = Simd<C>;
   C steps[V::width];
@@ -17,27 +17,13 @@ template <class C>
   for (C d = first + static_cast<C>(i); i < n; ++i, d += 1) s[i] = lockstep::fma(slope, d, s[i]);
 }
 
-/// s[i] = fl(s[i] + bias[i]) for n logits.
-template <class C>
-[[gnu::noinline]] void add_numbers(C* s, const C* bias, Index n) noexcept {
+/// s[i] = fl(s[i] + bias[i Step]) for n logits; Step is 1, or 0 where they have one bias in common.
+template <Index Step, class C>
+[[gnu::noinline]] void add_numbers(Set, C* s, const C* bias, Index n) noexcept {
   const VectorScope scope;
   using V = Simd<C>;
   Index i = 0;
-  for (; i + V::width <= n; i += V::width) V::store(s + i, V::add(V::load(s + i), V::load(bias + i)));
-  for (; i < n; ++i) s[i] = rounded(s[i] + bias[i]);
-}
-
-/// s[i] = fl(s[i] + bias) for n logits.
-template <class C>
-[[gnu::noinline]] void add_number(C* s, C bias, Index n) noexcept {
-  const VectorScope scope;
-  using V = Simd<C>;
-  Index i = 0;
-  for (; i + V::width <= n; i += V::width) V::store(s + i, V::add(V::load(s + i), V::broadcast(bias)));
-  for (; i < n; ++i) s[i] = rounded(s[i] + bias);
-}
-
-template <class C>
-constexpr BiasFunctions<C> bias_functions(Set) noexcept {
-  return {&add_slope<C>, &add_numbers<C>, &add_number<C>};
+  for (; i + V::width <= n; i += V::width)
+    V::store(s + i, V::add(V::load(s + i), Step == 0 ? V::broadcast(*bias) : V::load(bias + i)));
+  for (; i < n; ++i) s[i] = rounded(s[i] + bias[i * Step]);
 }

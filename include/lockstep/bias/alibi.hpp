@@ -81,7 +81,8 @@ class Alibi {
     constexpr Index near = Index{1} << 23;
     const Index first = keys.first - q.place;
     if (first > -near && first < near && keys.size() < near)
-      return detail::bias_functions<C>().add_slope(s, keys.size(), slope(q.head), static_cast<C>(first));
+      return with_set(instruction_set(),
+                      [&](auto set) { add_slope(set, s, keys.size(), slope(q.head), static_cast<C>(first)); });
     for (Index i = 0; i < keys.size(); ++i) s[i] = apply(s[i], q, keys.first + i);
   }
 

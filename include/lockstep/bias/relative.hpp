@@ -104,14 +104,14 @@ class RelativeBias {
   void apply(C* s, QueryRow q, KeyRange keys) const noexcept {
     const KeyRange known = table_->distances;
     const C* bias = table_->of(q.head);
-    const auto functions = detail::bias_functions<C>();
     const KeyRange inside = intersection(keys, {q.place + known.first, q.place + known.last});
     const Index before = keys.last < q.place + known.first ? keys.size() : inside.first - keys.first;
-    const Index within = inside.empty() ? 0 : inside.size();
-    if (before > 0) functions.add_number(s, bias[0], before);
-    if (within > 0) functions.add_numbers(s + before, bias + (inside.first - q.place - known.first), within);
-    if (const Index after = keys.size() - before - within; after > 0)
-      functions.add_number(s + before + within, bias[known.size() - 1], after);
+    const Index within = inside.empty() ? 0 : inside.size(), after = keys.size() - before - within;
+    with_set(instruction_set(), [&](auto set) {
+      if (before > 0) add_numbers<0>(set, s, bias, before);
+      if (within > 0) add_numbers<1>(set, s + before, bias + (inside.first - q.place - known.first), within);
+      if (after > 0) add_numbers<0>(set, s + before + within, bias + (known.size() - 1), after);
+    });
   }
 
  private:

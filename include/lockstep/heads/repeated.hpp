@@ -3,19 +3,15 @@
 
 #include "lockstep/aligned.hpp"
 #include "lockstep/concepts.hpp"
+#include "lockstep/heads/grouped.hpp"
 
 namespace lockstep {
 
 /// Groups as in Grouped, but each query head gets a copy of its kv head before attention, as frameworks do that expand
 /// to multi-head attention. Only kernel Materialized offers it: it exists to be compared with.
-struct RepeatedHeads {
-  static constexpr PolicyKind policy_kind = PolicyKind::heads;
+struct RepeatedHeads : Grouped {
   static constexpr const char* name = "repeated";
   static constexpr bool repeats = true;
-  static constexpr bool accepts(Index heads, Index kv_heads) noexcept {
-    return kv_heads >= 1 && heads >= kv_heads && heads % kv_heads == 0;
-  }
-  Index kv_head(Index head, Index heads, Index kv_heads) const noexcept { return head / (heads / kv_heads); }
 
   /// source [tokens, kv_heads, dim] into out [tokens, kv_heads group_size, dim], where head h is kv head h /
   /// group_size.

@@ -12,16 +12,19 @@
 
 namespace lockstep {
 
-namespace materialized_portable {
-#include "lockstep/kernel/materialized.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_fma_begin.inl"
-namespace materialized_fma {
-#include "lockstep/kernel/materialized.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#endif
+/// Keys and values of one sequence as plain rows [kv_len, heads, dim], and the scratch of one head.
+template <class C>
+struct MaterializedHead {
+  View<const C, 3> keys;
+  View<const C, 3> values;
+  C* query;    // [head_dim] scaled
+  C* tile;     // [head_dim, 16] keys of one tile, transposed
+  C* score;    // [rows, kv_len] logits, then weights
+  bool* seen;  // [rows, kv_len]
+};
+
+#define LOCKSTEP_EACH_SET "lockstep/kernel/materialized.inl"
+#include "lockstep/simd/each_fma.inl"
 
 /// Forms the q_len x kv_len scores of a head, softmaxes each row over all keys at once and multiplies by the values.
 /// One maximum, one sum and one chain a row, in place order, so its bits do not depend on the chunking either; they
@@ -42,7 +45,7 @@ struct Materialized {
            shape.concurrency *
                (Workspace::bytes_for<C>(shape.head_dim) + Workspace::bytes_for<C>(shape.head_dim * lanes) +
                 Workspace::bytes_for<C>(scores) + Workspace::bytes_for<bool>(scores)) +
-           Workspace::bytes_for<materialized_portable::MaterializedHead<C>>(shape.concurrency);
+           Workspace::bytes_for<MaterializedHead<C>>(shape.concurrency);
   }
 
   template <class C, class Cache, class Rules, class Run>
@@ -58,7 +61,7 @@ struct Materialized {
     C* plain_values = workspace.take<C>(keys * rules.kv_heads * rules.v_head_dim);
     C* more_keys = repeats<Rules> ? workspace.take<C>(keys * rules.heads * rules.head_dim) : nullptr;
     C* more_values = repeats<Rules> ? workspace.take<C>(keys * rules.heads * rules.v_head_dim) : nullptr;
-    using Head = materialized_portable::MaterializedHead<C>;
+    using Head = MaterializedHead<C>;
     Head* heads = workspace.take<Head>(slots);
     for (Index slot = 0; slot < slots; ++slot)
       new (heads + slot) Head{{},
@@ -87,7 +90,7 @@ struct Materialized {
       }
       detail::for_each_task(executor, rules.heads, effort_of(call, rules), [&](Index slot, Index head) noexcept {
         const Index kv_head = repeats<Rules> ? head : rules.sharing.kv_head(head, rules.heads, rules.kv_heads);
-        run_head(call, rules, head, kv_head, heads[slot]);
+        with_fma([&](auto set) { materialize_head(set, call, rules, head, kv_head, heads[slot]); });
       });
     }
   }
@@ -95,17 +98,6 @@ struct Materialized {
  private:
   template <class Rules>
   static constexpr bool repeats = requires { requires Rules::Sharing::repeats; };
-
-  template <class C, class Cache, class Rules>
-  static void run_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
-                       const materialized_portable::MaterializedHead<C>& m) noexcept {
-#if defined(__x86_64__)
-    if (cpu_has_fma())
-      return materialized_fma::materialize_head<C, Cache>(call, rules, head, kv_head,
-                                                          {m.keys, m.values, m.query, m.tile, m.score, m.seen});
-#endif
-    materialized_portable::materialize_head<C, Cache>(call, rules, head, kv_head, m);
-  }
 
   template <class Cache, class C>
   static void unpack(const Cache& cache, View<C, 3> keys, View<C, 3> values) noexcept {

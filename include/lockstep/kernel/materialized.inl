@@ -1,17 +1,6 @@
 // The textbook algorithm over plain arrays. Included once for each way of getting a fused multiply-add; see
 // materialized.hpp.
 
-/// Keys and values of one sequence as plain rows [kv_len, heads, dim], and the scratch of one head.
-template <class C>
-struct MaterializedHead {
-  View<const C, 3> keys;
-  View<const C, 3> values;
-  C* query;    // [head_dim] scaled
-  C* tile;     // [head_dim, 16] keys of one tile, transposed
-  C* score;    // [rows, kv_len] logits, then weights
-  bool* seen;  // [rows, kv_len]
-};
-
 /// score = logits of all rows and keys of one head, each a chain over head_dim from +0.
 template <class C, class Cache, class Rules>
 inline void form_scores(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
@@ -64,7 +53,7 @@ inline SoftmaxState<C> softmax_row(const Rules& rules, QueryRow q, Index kv_len,
 
 /// One head of one sequence.
 template <class C, class Cache, class Rules>
-inline void materialize_head(const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
+inline void materialize_head(Set, const AttentionCall<C, Cache>& call, const Rules& rules, Index head, Index kv_head,
                              const MaterializedHead<C>& m) noexcept {
   const auto pattern = rules.dropout.bind(call.stream);
   const C factor = static_cast<C>(pattern.factor());

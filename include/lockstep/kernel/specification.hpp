@@ -12,16 +12,21 @@
 
 namespace lockstep {
 
-namespace specification_portable {
-#include "lockstep/kernel/specification.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_fma_begin.inl"
-namespace specification_fma {
-#include "lockstep/kernel/specification.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#endif
+/// Scratch of one row.
+template <class C>
+struct SpecificationRow {
+  C* query;        // [head_dim] scaled
+  C* logit;        // [256] of the block
+  C* weight;       // [256] of the block
+  bool* seen;      // [256] which keys of the block take part
+  C* block_sum;    // [v_head_dim] o_b
+  C* split_sum;    // [v_head_dim] o
+  C* row_sum;      // [v_head_dim] O
+  std::byte* own;  // a block of the row's own, where the cache has such
+};
+
+#define LOCKSTEP_EACH_SET "lockstep/kernel/specification.inl"
+#include "lockstep/simd/each_fma.inl"
 
 /// One row at a time, one head at a time, one rounding at a time. About 1 GFLOP/s; its purpose is to be right.
 /// Error at q_len 2048, head_dim 128, normal inputs, against long double: at most 6e-7.
@@ -35,21 +40,14 @@ struct Specification {
     return shape.concurrency * (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) +
                                 Workspace::bytes_for<bool>(block_keys) + 3 * Workspace::bytes_for<C>(shape.v_head_dim) +
                                 Workspace::bytes_for<std::byte>(shape.own_bytes)) +
-           Workspace::bytes_for<specification_portable::SpecificationRow<C>>(shape.concurrency);
+           Workspace::bytes_for<SpecificationRow<C>>(shape.concurrency);
   }
 
   template <class C, class Cache, class Rules, class Run>
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
-#if defined(__x86_64__)
-    if (cpu_has_fma())
-      return specification_fma::attend<C, Cache>(
-          calls, rules, executor,
-          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, own_bytes(calls), workspace));
-#endif
-    specification_portable::attend<C, Cache>(
-        calls, rules, executor,
-        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, own_bytes(calls), workspace));
+    const auto rows = scratch<C>(rules, executor, own_bytes(calls), workspace);
+    with_fma([&](auto set) { attend_calls(set, calls, rules, executor, rows); });
   }
 
   /// Workspace of attend_splits() in bytes.
@@ -62,37 +60,28 @@ struct Specification {
   template <class C, class Cache, class Rules, class Run>
   static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
                             const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
-#if defined(__x86_64__)
-    if (cpu_has_fma())
-      return specification_fma::attend_splits<C, Cache>(
-          call, rules, first_split, splits, kept, executor,
-          scratch<specification_fma::SpecificationRow<C>, C>(rules, executor, 0, workspace));
-#endif
-    specification_portable::attend_splits<C, Cache>(
-        call, rules, first_split, splits, kept, executor,
-        scratch<specification_portable::SpecificationRow<C>, C>(rules, executor, 0, workspace));
+    const auto rows = scratch<C>(rules, executor, 0, workspace);
+    with_fma([&](auto set) { keep_splits(set, call, rules, first_split, splits, kept, executor, rows); });
   }
 
   /// Context and log-sum-exp of kept splits in place order: rule 5.
   template <class C, class Sinks>
   static void finish_splits(const KeptSplits<const C>& kept, Index splits, const Sinks& sinks, View<C, 3> context,
                             View<C, 2> lse) noexcept {
-#if defined(__x86_64__)
-    if (cpu_has_fma()) return specification_fma::finish_splits<C>(kept, splits, sinks, context, lse);
-#endif
-    specification_portable::finish_splits<C>(kept, splits, sinks, context, lse);
+    with_fma([&](auto set) { fold_splits(set, kept, splits, sinks, context, lse); });
   }
 
  private:
-  template <class Row, class C, class Rules, class Run>
-  static std::span<const Row> scratch(const Rules& rules, const Run& executor, Index own, Workspace& workspace) {
+  template <class C, class Rules, class Run>
+  static std::span<const SpecificationRow<C>> scratch(const Rules& rules, const Run& executor, Index own,
+                                                      Workspace& workspace) {
     const Index slots = detail::concurrency_of(executor);
-    Row* rows = workspace.take<Row>(slots);
+    auto* rows = workspace.take<SpecificationRow<C>>(slots);
     for (Index slot = 0; slot < slots; ++slot)
-      new (rows + slot) Row{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),
-                            workspace.take<C>(block_keys),       workspace.take<bool>(block_keys),
-                            workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim),
-                            workspace.take<C>(rules.v_head_dim), workspace.take<std::byte>(own)};
+      new (rows + slot) SpecificationRow<C>{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),
+                                            workspace.take<C>(block_keys),       workspace.take<bool>(block_keys),
+                                            workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim),
+                                            workspace.take<C>(rules.v_head_dim), workspace.take<std::byte>(own)};
     return {rows, static_cast<std::size_t>(slots)};
   }
 };

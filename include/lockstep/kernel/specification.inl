@@ -1,19 +1,6 @@
 // The numerics contract in scalar code. Included once for each way of getting a fused multiply-add; see
 // specification.hpp.
 
-/// Scratch of one row.
-template <class C>
-struct SpecificationRow {
-  C* query;        // [head_dim] scaled
-  C* logit;        // [256] of the block
-  C* weight;       // [256] of the block
-  bool* seen;      // [256] which keys of the block take part
-  C* block_sum;    // [v_head_dim] o_b
-  C* split_sum;    // [v_head_dim] o
-  C* row_sum;      // [v_head_dim] O
-  std::byte* own;  // a block of the row's own, where the cache has such
-};
-
 /// Scaled products of places [first, last) of block b, into logit[place - 256 b]; rule 2, and 9 for codes. Lanes of a
 /// tile are separate chains.
 template <class C, class Cache, class Rules>
@@ -199,9 +186,9 @@ inline void attend_row(const AttentionCall<C, Cache>& call, const Rules& rules, 
 
 /// The splits from first_split on of all rows and heads of a call, kept as they are: rule 11.
 template <class C, class Cache, class Rules, class Run>
-[[gnu::noinline]] inline void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split,
-                                            Index splits, const KeptSplits<C>& kept, const Run& executor,
-                                            std::span<const SpecificationRow<C>> scratch) {
+[[gnu::noinline]] inline void keep_splits(Set, const AttentionCall<C, Cache>& call, const Rules& rules,
+                                          Index first_split, Index splits, const KeptSplits<C>& kept,
+                                          const Run& executor, std::span<const SpecificationRow<C>> scratch) {
   detail::for_each_task(executor, call.query.extent[0] * rules.heads, effort_of(call, rules),
                         [&](Index slot, Index task) noexcept {
                           const Index i = task / rules.heads, head = task % rules.heads;
@@ -220,8 +207,8 @@ template <class C, class Cache, class Rules, class Run>
 
 /// Context and log-sum-exp from kept splits in place order: rule 5.
 template <class C, class Sinks>
-[[gnu::noinline]] inline void finish_splits(const KeptSplits<const C>& kept, Index splits, const Sinks& sinks,
-                                            View<C, 3> context, View<C, 2> lse) noexcept {
+[[gnu::noinline]] inline void fold_splits(Set, const KeptSplits<const C>& kept, Index splits, const Sinks& sinks,
+                                          View<C, 3> context, View<C, 2> lse) noexcept {
   for (Index i = 0; i < kept.rows; ++i)
     for (Index head = 0; head < kept.heads; ++head) {
       SoftmaxState<C> total;
@@ -240,8 +227,8 @@ template <class C, class Sinks>
 
 /// All rows and heads of all calls.
 template <class C, class Cache, class Rules, class Run>
-[[gnu::noinline]] inline void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules,
-                                     const Run& executor, std::span<const SpecificationRow<C>> scratch) {
+[[gnu::noinline]] inline void attend_calls(Set, std::span<const AttentionCall<C, Cache>> calls, const Rules& rules,
+                                           const Run& executor, std::span<const SpecificationRow<C>> scratch) {
   for (const AttentionCall<C, Cache>& call : calls)
     detail::for_each_task(
         executor, call.query.extent[0] * rules.heads, effort_of(call, rules), [&](Index slot, Index task) noexcept {

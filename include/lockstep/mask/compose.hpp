@@ -26,6 +26,8 @@ Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Ind
   if (Status s = check_policy(mask); !s.ok()) return s;
   return check_arrays(mask, sequences, q_len, kv_len, heads);
 }
+/// What a says, or b where a has nothing to refuse.
+inline Status first_refusal(const Status& a, const Status& b) noexcept { return a.ok() ? b : a; }
 }  // namespace detail
 
 /// The intersection of two masks. What either adds to the logits is added, a's before b's.
@@ -62,15 +64,12 @@ struct And {
     const KeyRange in_a = detail::narrowed(a, q, keys);
     return in_a.empty() ? in_a : detail::narrowed(b, q, in_a);
   }
-  Status check() const noexcept {
-    const Status in_a = detail::check_policy(a);
-    return in_a.ok() ? detail::check_policy(b) : in_a;
-  }
+  Status check() const noexcept { return detail::first_refusal(detail::check_policy(a), detail::check_policy(b)); }
   Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
     requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
   {
-    const Status in_a = detail::check_arrays(a, sequences, q_len, kv_len, heads);
-    return in_a.ok() ? detail::check_arrays(b, sequences, q_len, kv_len, heads) : in_a;
+    return detail::first_refusal(detail::check_arrays(a, sequences, q_len, kv_len, heads),
+                                 detail::check_arrays(b, sequences, q_len, kv_len, heads));
   }
 
   template <class C>
@@ -117,15 +116,12 @@ struct Or {
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
     return hull(narrowed_part(a, q, keys), narrowed_part(b, q, keys));
   }
-  Status check() const noexcept {
-    const Status in_a = detail::check_policy(a);
-    return in_a.ok() ? detail::check_policy(b) : in_a;
-  }
+  Status check() const noexcept { return detail::first_refusal(detail::check_policy(a), detail::check_policy(b)); }
   Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
     requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
   {
-    const Status in_a = detail::check_arrays(a, sequences, q_len, kv_len, heads);
-    return in_a.ok() ? detail::check_arrays(b, sequences, q_len, kv_len, heads) : in_a;
+    return detail::first_refusal(detail::check_arrays(a, sequences, q_len, kv_len, heads),
+                                 detail::check_arrays(b, sequences, q_len, kv_len, heads));
   }
 
  private:

@@ -90,24 +90,19 @@ template <class C>
   return {n, fma(x, K::log2e, -n), std::bit_cast<C>(biased << K::mantissa_bits)};
 }
 
-template <class C>
+}  // namespace detail
+
+/// E(x) = e^x for x <= 0, rule 6 of the numerics contract: n = rint(fl(x log2e)), r = fma(x, log2e, -n), P(r) by fma
+/// Horner, times 2^n; +0 where n < -102, in double -969. E(0) = 1, E(-inf) = +0, E(NaN) = NaN. Error: see
+/// ExpConstants. A positive x is outside the contract.
+template <detail::BinaryFloat C>
 [[gnu::always_inline]] inline C exp_nonpositive(C x) noexcept {
-  const ExpReduction<C> reduced = reduce_exp(x);
-  const C p = horner(ExpConstants<C>::coefficient, reduced.r);
+  const detail::ExpReduction<C> reduced = detail::reduce_exp(x);
+  const C p = detail::horner(ExpConstants<C>::coefficient, reduced.r);
   // Exact: the product of a power of two that is not denormal either. NaN compares false and comes through; for -inf r
   // is NaN, but the selection takes +0.
   const C scaled = rounded(p * reduced.scale);
   return reduced.n < ExpConstants<C>::least_exponent ? C{0} : scaled;
 }
-
-}  // namespace detail
-
-/// E(x) = e^x for x <= 0, rule 6 of the numerics contract: n = rint(fl(x log2e)), r = fma(x, log2e, -n), P(r) by fma
-/// Horner, times 2^n; +0 where n < -102. E(0) = 1, E(-inf) = +0, E(NaN) = NaN. Error: see
-/// ExpConstants<float>. A positive x is outside the contract.
-[[gnu::always_inline]] inline float exp_nonpositive(float x) noexcept { return detail::exp_nonpositive<float>(x); }
-
-/// The same for double, +0 where n < -969. Error: see ExpConstants<double>.
-[[gnu::always_inline]] inline double exp_nonpositive(double x) noexcept { return detail::exp_nonpositive<double>(x); }
 
 }  // namespace lockstep

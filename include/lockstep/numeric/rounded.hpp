@@ -5,12 +5,22 @@
 
 namespace lockstep {
 
+namespace detail {
+
+/// What functions that share a name with one of <cmath> are templates over: where a program's using-directives show
+/// both, overload resolution prefers the library's, which is no template, to an ambiguity.
+template <class C>
+concept BinaryFloat = std::same_as<C, float> || std::same_as<C, double>;
+
+}  // namespace detail
+
 /// x itself, as a value the compiler can no longer see through: whatever produced it has been rounded once.
 ///
 /// Compilers fuse a product into an addition across statements (-ffp-contract=fast, the default of some), and under the
 /// unsafe math flags they also regroup sums. A product that feeds an addition, and a sum whose rounding error is
 /// computed from it, pass through here. Costs no instruction.
-[[gnu::always_inline]] inline float rounded(float x) noexcept {
+template <detail::BinaryFloat C>
+[[gnu::always_inline]] inline C rounded(C x) noexcept {
 #if defined(__SSE2__)
   asm("" : "+x"(x));
   return x;
@@ -18,21 +28,7 @@ namespace lockstep {
   asm("" : "+w"(x));
   return x;
 #else
-  const volatile float stored = x;
-  return stored;
-#endif
-}
-
-/// The same for double.
-[[gnu::always_inline]] inline double rounded(double x) noexcept {
-#if defined(__SSE2__)
-  asm("" : "+x"(x));
-  return x;
-#elif defined(__aarch64__)
-  asm("" : "+w"(x));
-  return x;
-#else
-  const volatile double stored = x;
+  const volatile C stored = x;
   return stored;
 #endif
 }
@@ -58,11 +54,6 @@ namespace detail {
   return __builtin_fma(a, b, c);
 #endif
 }
-
-/// What functions that share a name with one of <cmath> are templates over: where a program's using-directives show
-/// both, overload resolution prefers the library's, which is no template, to an ambiguity.
-template <class C>
-concept BinaryFloat = std::same_as<C, float> || std::same_as<C, double>;
 
 }  // namespace detail
 

@@ -37,11 +37,12 @@ struct TanhConstants<double> {
   static constexpr double max_error_ulp = 2.6;
 };
 
-namespace detail {
-
+/// tanh(x) in explicit roundings, at most TanhConstants<float>::max_error_ulp from exact; odd bit for bit, +-1 at
+/// +-infinity, NaN stays NaN.
+///
 /// tanh a = -m / (2 + m) with m = e^x - 1, x = -2a, which loses nothing at small a: with n = rint(fl(x log2e)) as in E
 /// and r = fma(-n, log 2, x), which is x itself where n = 0, m = 2^n (r + r^2 G(r)) + (2^n - 1).
-template <class C>
+template <detail::BinaryFloat C>
 [[gnu::always_inline]] inline C tanh(C x) noexcept {
   using K = TanhConstants<C>;
   using Bits = typename ExpConstants<C>::Bits;
@@ -50,21 +51,12 @@ template <class C>
   const C magnitude = std::bit_cast<C>(bits & ~sign_bit);
   const C a = magnitude > K::saturation ? K::saturation : magnitude;  // NaN stays
   const C minus_twice = rounded(C{-2} * a);                           // exact
-  const ExpReduction<C> reduced = reduce_exp(minus_twice);
+  const detail::ExpReduction<C> reduced = detail::reduce_exp(minus_twice);
   const C r = fma(-reduced.n, K::ln2, minus_twice);
-  const C rise = fma(rounded(r * r), horner(K::coefficient, r), r);
+  const C rise = fma(rounded(r * r), detail::horner(K::coefficient, r), r);
   const C m = fma(rise, reduced.scale, rounded(reduced.scale - C{1}));
   const C result = quotient(-m, rounded(C{2} + m));
   return std::bit_cast<C>((std::bit_cast<Bits>(result) & ~sign_bit) | (bits & sign_bit));
-}
-
-}  // namespace detail
-
-/// tanh(x) in explicit roundings, at most TanhConstants<float>::max_error_ulp from exact; odd bit for bit, +-1 at
-/// +-infinity, NaN stays NaN.
-template <detail::BinaryFloat C>
-[[gnu::always_inline]] inline C tanh(C x) noexcept {
-  return detail::tanh<C>(x);
 }
 
 }  // namespace lockstep

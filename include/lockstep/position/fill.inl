@@ -3,7 +3,7 @@
 
 /// cos, sin [rows, pairs] of the angles (first + row) frequency[pair], times the magnitude: in double, rounded once.
 template <class C>
-[[gnu::noinline]] void fill_rows(Index first, Index rows, const double* frequency, Index pairs, double magnitude,
+[[gnu::noinline]] void fill_rows(Set, Index first, Index rows, const double* frequency, Index pairs, double magnitude,
                                  C* cos, C* sin) noexcept {
   for (Index row = 0; row < rows; ++row) {
     const double position = static_cast<double>(first + row);

@@ -17,7 +17,7 @@ namespace lockstep {
 /// forward reads them. A layer counts rows by the cache's length, or takes them from Options::positions, as for a batch
 /// whose sequences share one list.
 template <class Style = HalfSplit, class C = void>
-class MultimodalRope {
+class MultimodalRope : public detail::TableRotation<Style, C> {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::position;
   static constexpr const char* name = Style::adjacent ? "interleaved multimodal rope" : "half-split multimodal rope";
@@ -26,19 +26,18 @@ class MultimodalRope {
   /// `sections`: the number of pairs of each axis, together rotary_dim/2. Errors: an empty table, other sections,
   /// positions that are not [tokens, 3].
   MultimodalRope(RopeTable<C> table, const Sections& sections, View<const Index, 2> positions)
-      : table_(std::move(table)), sections_(sections), list_(positions) {
+      : detail::TableRotation<Style, C>(std::move(table)), sections_(sections), list_(positions) {
     raise_unless_ok(check());
   }
 
   /// Errors: a table that is proportional to another head_dim.
-  void prepare(Index head_dim) { raise_unless_ok(detail::check_pair_dim(table_, head_dim)); }
+  void prepare(Index head_dim) { this->check_pair_dim(head_dim); }
 
   void rotate(C* row, Index position) const noexcept {
     Index first = 0;
     for (std::size_t axis = 0; axis < sections_.size(); ++axis) {
       const Index at = list_(position, static_cast<Index>(axis));
-      detail::rotate_pairs<Style>(row, first, sections_[axis], table_.pair_dim(), table_.cos(at) + first,
-                                  table_.sin(at) + first);
+      this->rotate_pairs(row, first, sections_[axis], table_.cos(at) + first, table_.sin(at) + first);
       first += sections_[axis];
     }
   }
@@ -53,21 +52,14 @@ class MultimodalRope {
     return {};
   }
 
-  /// As Rope::shift, by the same delta on all axes.
-  void shift(View<C, 2> rows, Index delta) const noexcept { detail::shift_rows<Style>(table_, rows, delta); }
-  void shift(C* row, Index delta) const noexcept { shift(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
-  Status check_shift(Index delta) const noexcept { return detail::check_shift(table_, delta); }
-
-  Index rotary_dim() const noexcept { return detail::rotated_width<Style>(table_); }
   /// Rows of the list.
   Index positions() const noexcept { return list_.extent[0]; }
   /// As Rope::identity, with the sections; what stands in the list does not count.
   std::uint64_t identity() const noexcept {
-    std::uint64_t id = detail::identity_of<Style>(table_);
+    std::uint64_t id = detail::TableRotation<Style, C>::identity();
     for (const Index pairs : sections_) id = detail::identity_with(id, static_cast<std::uint64_t>(pairs));
     return id;
   }
-  const RopeTable<C>& table() const noexcept { return table_; }    ///< as constructed
   const Sections& sections() const noexcept { return sections_; }  ///< as constructed
 
  private:
@@ -83,7 +75,8 @@ class MultimodalRope {
     return detail::check_shape("positions", list_, {list_.extent[0], 3});
   }
 
-  RopeTable<C> table_;
+  using detail::TableRotation<Style, C>::table_;
+
   Sections sections_;
   View<const Index, 2> list_;
 };

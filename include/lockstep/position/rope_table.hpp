@@ -17,30 +17,8 @@
 
 namespace lockstep {
 
-namespace rope_portable {
-#include "lockstep/position/fill.inl"
-}
-#if defined(__x86_64__)
-#include "lockstep/simd/region_fma_begin.inl"
-namespace rope_fma {
-#include "lockstep/position/fill.inl"
-}
-#include "lockstep/simd/region_end.inl"
-#endif
-
-namespace detail {
-
-/// Without instructions for it every fma is a call, and a long table would take a second.
-template <class C>
-void fill_rope_rows(Index first, Index rows, const double* frequency, Index pairs, double magnitude, C* cos,
-                    C* sin) noexcept {
-#if defined(__x86_64__)
-  if (cpu_has_fma()) return rope_fma::fill_rows(first, rows, frequency, pairs, magnitude, cos, sin);
-#endif
-  rope_portable::fill_rows(first, rows, frequency, pairs, magnitude, cos, sin);
-}
-
-}  // namespace detail
+#define LOCKSTEP_EACH_SET "lockstep/position/fill.inl"
+#include "lockstep/simd/each_fma.inl"
 
 /// A handle to a table [positions, rotary_dim/2] of cosines and of sines in compute type C; copies share it.
 template <class C = float>
@@ -76,8 +54,10 @@ class RopeTable {
     for (const double f : frequencies)
       data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
     data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
-    const auto [cos, sin] = data->own();
-    detail::fill_rope_rows(0, config.positions, frequencies.data(), data->pairs, magnitude, cos, sin);
+    const auto own = data->own();
+    with_fma([&](auto set) {
+      fill_rows(set, 0, config.positions, frequencies.data(), data->pairs, magnitude, own.first, own.second);
+    });
     data->frequencies = std::move(frequencies);
     data_ = std::move(data);
   }
@@ -175,8 +155,7 @@ class RopeTable {
       return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base))
       return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
-    if (config.positions < 0 || config.positions > (Index{1} << 31))
-      return Status::invalid("positions", "given %" PRId64 ", allowed 0 to 2^31", config.positions);
+    if (Status s = detail::check_length("positions", config.positions, 0); !s.ok()) return s;
     if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > (Index{1} << 31))
       return Status::invalid("proportional_to",
                              "given %" PRId64 ", allowed 0 or even numbers from rotary_dim %" PRId64 " to 2^31",

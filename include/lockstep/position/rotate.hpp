@@ -33,62 +33,67 @@ struct Interleaved {
 
 namespace detail {
 
-/// Rotates pairs first, first + 1, ..., first + pairs - 1 of a row by cos, sin [pairs].
+/// What rotary policies have in common: a table, by which they rotate pairs of a row.
 template <class Style, class C>
-void rotate_pairs(C* row, Index first, Index pairs, Index pair_dim, const C* cos, const C* sin) noexcept {
-  row += Style::first(first, pair_dim);
-  with_set(instruction_set(), [&](auto set) { rotate_row<Style>(set, row, cos, sin, pairs, pair_dim); });
-}
+class TableRotation {
+ public:
+  TableRotation() noexcept = default;
+  explicit TableRotation(RopeTable<C> table) noexcept : table_(std::move(table)) {}
 
-/// How many leading numbers of a row a table's rotation changes, or leaves between two that it changes.
-template <class Style, class C>
-Index rotated_width(const RopeTable<C>& table) noexcept {
-  return table.empty() ? 0 : Style::second(table.rotary_dim() / 2 - 1, table.pair_dim()) + 1;
-}
-
-/// Proportional partial rotary takes its pairs from the whole head, so from a head of just that size.
-template <class C>
-Status check_pair_dim(const RopeTable<C>& table, Index head_dim) noexcept {
-  if (table.pair_dim() != table.rotary_dim() && table.pair_dim() != head_dim)
-    return Status::invalid("proportional_to", "given %" PRId64 ", allowed head_dim %" PRId64, table.pair_dim(),
-                           head_dim);
-  return {};
-}
-
-/// A table's identity under a style.
-template <class Style, class C>
-std::uint64_t identity_of(const RopeTable<C>& table) noexcept {
-  return table.empty() ? 0 : identity_with(table.identity(), Style::adjacent ? 2 : 1);
-}
-
-/// Whether rows rotated by a table can be shifted by `delta` positions.
-template <class C>
-Status check_shift(const RopeTable<C>& table, Index delta) noexcept {
-  if (table.inverse_frequencies().empty())
-    return Status::invalid("shift", "given a table without inverse frequencies, allowed one that was made of them");
-  double fastest = 1;
-  for (const double f : table.inverse_frequencies()) fastest = f > fastest ? f : fastest;
-  if (!(std::abs(static_cast<double>(delta)) * fastest <= max_sin_cos_angle))
-    return Status::invalid("shift", "given %" PRId64 " positions, allowed angles from -2^31 to 2^31", delta);
-  return {};
-}
-
-/// Rotates rows [rows, head_dim] on by `delta` positions.
-template <class Style, class C>
-void shift_rows(const RopeTable<C>& table, View<C, 2> rows, Index delta) noexcept {
-  if (delta == 0) return;  // a rotation by 0 would turn -0 to +0
-  const FloatEnvironment environment;
-  constexpr Index at_once = 64;
-  C cos[at_once], sin[at_once];
-  const std::span<const double> frequencies = table.inverse_frequencies();
-  const Index pairs = static_cast<Index>(frequencies.size());
-  for (Index first = 0; first < pairs; first += at_once) {
-    const Index count = pairs - first < at_once ? pairs - first : at_once;
-    fill_rope_rows(delta, 1, frequencies.data() + first, count, 1.0, cos, sin);
-    for (Index row = 0; row < rows.extent[0]; ++row)
-      rotate_pairs<Style>(rows.data + row * rows.stride[0], first, count, table.pair_dim(), cos, sin);
+  /// Rotates rows that were rotated at any positions p on to p + delta (negative: back), without the magnitude, which
+  /// they have: rows [rows, head_dim], each without gaps. The angle delta times inverse frequency is formed in double,
+  /// its cosine and sine rounded once. Error: max_shift_error_eps. Precondition: check_shift(delta).
+  void shift(View<C, 2> rows, Index delta) const noexcept {
+    if (delta == 0) return;  // a rotation by 0 would turn -0 to +0
+    const FloatEnvironment environment;
+    constexpr Index at_once = 64;
+    C cos[at_once], sin[at_once];
+    const std::span<const double> frequencies = table_.inverse_frequencies();
+    const Index pairs = static_cast<Index>(frequencies.size());
+    for (Index first = 0; first < pairs; first += at_once) {
+      const Index count = pairs - first < at_once ? pairs - first : at_once;
+      with_fma([&](auto set) { fill_rows(set, delta, 1, frequencies.data() + first, count, 1.0, cos, sin); });
+      for (Index row = 0; row < rows.extent[0]; ++row)
+        rotate_pairs(rows.data + row * rows.stride[0], first, count, cos, sin);
+    }
   }
-}
+  void shift(C* row, Index delta) const noexcept { shift(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
+  /// Whether rows can be shifted by `delta` positions.
+  Status check_shift(Index delta) const noexcept {
+    if (table_.inverse_frequencies().empty())
+      return Status::invalid("shift", "given a table without inverse frequencies, allowed one that was made of them");
+    double fastest = 1;
+    for (const double f : table_.inverse_frequencies()) fastest = f > fastest ? f : fastest;
+    if (!(std::abs(static_cast<double>(delta)) * fastest <= max_sin_cos_angle))
+      return Status::invalid("shift", "given %" PRId64 " positions, allowed angles from -2^31 to 2^31", delta);
+    return {};
+  }
+
+  /// How many leading numbers of a row the rotation changes, or leaves between two that it changes.
+  Index rotary_dim() const noexcept {
+    return table_.empty() ? 0 : Style::second(table_.rotary_dim() / 2 - 1, table_.pair_dim()) + 1;
+  }
+  /// Equal for policies that rotate alike: style and the table's identity. 0 without a table.
+  std::uint64_t identity() const noexcept {
+    return table_.empty() ? 0 : identity_with(table_.identity(), Style::adjacent ? 2 : 1);
+  }
+  const RopeTable<C>& table() const noexcept { return table_; }  ///< the policy's, perhaps empty
+
+ protected:
+  /// Rotates pairs first, first + 1, ..., first + pairs - 1 of a row by cos, sin [pairs].
+  void rotate_pairs(C* row, Index first, Index pairs, const C* cos, const C* sin) const noexcept {
+    row += Style::first(first, table_.pair_dim());
+    with_set(instruction_set(), [&](auto set) { rotate_row<Style>(set, row, cos, sin, pairs, table_.pair_dim()); });
+  }
+  /// Proportional partial rotary takes its pairs from the whole head, so from a head of just that size.
+  void check_pair_dim(Index head_dim) const {
+    if (table_.pair_dim() != table_.rotary_dim() && table_.pair_dim() != head_dim)
+      raise(Status::invalid("proportional_to", "given %" PRId64 ", allowed head_dim %" PRId64, table_.pair_dim(),
+                            head_dim));
+  }
+
+  RopeTable<C> table_;
+};
 
 }  // namespace detail
 

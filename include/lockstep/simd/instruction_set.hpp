@@ -18,17 +18,9 @@ inline constexpr std::array<InstructionSet, 4> all_instruction_sets{InstructionS
 
 /// As LOCKSTEP_INSTRUCTION_SET spells it.
 constexpr const char* name_of(InstructionSet set) noexcept {
-  switch (set) {
-    case InstructionSet::avx2:
-      return "avx2";
-    case InstructionSet::avx512:
-      return "avx512";
-    case InstructionSet::neon:
-      return "neon";
-    case InstructionSet::portable:
-      break;
-  }
-  return "portable";
+  constexpr std::array names{"portable", "avx2", "avx512", "neon"};
+  const auto at = static_cast<std::size_t>(set);
+  return at < names.size() ? names[at] : names[0];
 }
 
 #if defined(__x86_64__)
@@ -42,6 +34,25 @@ inline bool cpu_has_fma() noexcept {
 #endif
 }
 #endif
+
+/// What scalar code has for a fused multiply-add: what the translation unit may use.
+namespace scalar {
+struct Set {};
+}  // namespace scalar
+/// An instruction, whatever the translation unit may use.
+namespace scalar_fma {
+struct Set {};
+}  // namespace scalar_fma
+
+/// f(tag of the best way to get a fused multiply-add): without an instruction for it each is a call. A function of the
+/// tag's namespace is called by its bare name with the tag as its first argument, which finds it; see each_fma.inl.
+template <class F>
+decltype(auto) with_fma(F&& f) {
+#if defined(__x86_64__)
+  if (cpu_has_fma()) return f(scalar_fma::Set{});
+#endif
+  return f(scalar::Set{});
+}
 
 /// Whether this CPU can run a set.
 inline bool cpu_has(InstructionSet set) noexcept {

@@ -29,18 +29,21 @@ namespace portable {
 #if defined(__x86_64__)
 #include "lockstep/simd/region_avx2_begin.inl"
 namespace avx2 {
+#include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/avx2.inl"
 #include "lockstep/simd/register_tile.inl"
 }  // namespace avx2
 #include "lockstep/simd/region_end.inl"
 #include "lockstep/simd/region_avx512_begin.inl"
 namespace avx512 {
+#include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/avx512.inl"
 #include "lockstep/simd/register_tile.inl"
 }  // namespace avx512
 #include "lockstep/simd/region_end.inl"
 #elif defined(__aarch64__)
 namespace neon {
+#include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/neon.inl"
 #include "lockstep/simd/register_tile.inl"
 }  // namespace neon
