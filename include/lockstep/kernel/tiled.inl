@@ -13,8 +13,11 @@ inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * Bloc
 /// second-level cache.
 template <int N, bool Few, class S, class Places>
 [[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
+  constexpr Index bytes = Few ? N * line_bytes<S> : line_bytes<S>;
+  if constexpr (bytes < 64)
+    if (k % (64 / bytes) != 0) return;
   if constexpr (Few)
-    ahead.request<N* static_cast<int>(line_bytes<S>) / 64>();
+    ahead.request < bytes<64 ? 1 : static_cast<int>(bytes / 64)>();
   else
     fetch_lines<N>(lines, places, k);
 }

@@ -13,6 +13,10 @@ struct Simd<float> : Vectors<float, 8> {
   static Reg fms(Reg a, Reg b, Reg c) noexcept { return _mm256_fmsub_ps(a, b, c); }
   static Reg round(Reg x) noexcept { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
+  using Vectors::load;
+  static Reg load(const std::int8_t* p) noexcept {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
   using Vectors::load_pair;
   static void load_pair(const Eigen::half* p, Reg& first, Reg& second) noexcept {
     const __m256i both = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));

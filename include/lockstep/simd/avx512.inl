@@ -26,6 +26,11 @@ struct Simd<float> : Vectors<float, 16> {
     return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(n, broadcast(K::least_exponent), _CMP_NLT_UQ), p, n);
   }
 
+  using Vectors::load;
+  static Reg load(const std::int8_t* p) noexcept {
+    const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_maskz_cvtepi32_ps(all, _mm512_maskz_cvtepi8_epi32(all, codes));
+  }
   using Vectors::load_pair;
   static void load_pair(const Eigen::half* p, Reg& first, Reg& second) noexcept {
     const __m512i both = _mm512_loadu_si512(p);

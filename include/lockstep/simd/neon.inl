@@ -13,6 +13,12 @@ struct Simd<float> : Vectors<float, 4> {
   static Reg fms(Reg a, Reg b, Reg c) noexcept { return vfmaq_f32(-c, a, b); }
   static Reg round(Reg x) noexcept { return vrndnq_f32(x); }
 
+  using Vectors::load;
+  static Reg load(const std::int8_t* p) noexcept {
+    std::int32_t codes;
+    std::memcpy(&codes, p, sizeof(codes));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(codes))))));
+  }
   using Vectors::load_pair;
   static void load_pair(const Eigen::half* p, Reg& first, Reg& second) noexcept {
     const uint32x4_t both = vreinterpretq_u32_u16(vld1q_u16(reinterpret_cast<const std::uint16_t*>(p)));

@@ -113,20 +113,8 @@ struct Simd {
     first = each([=](Index i) { return widen(p[2 * i]); });
     second = each([=](Index i) { return widen(p[2 * i + 1]); });
   }
-  /// 4 width codes of 8 bits, of which number 4 i + step belongs to lane i at a step of the reduction.
-  struct Codes {
-    std::int8_t code[4 * width];
-  };
-  static Codes load_codes(const std::int8_t* p) noexcept {
-    Codes x;
-    for (Index i = 0; i < 4 * width; ++i) x.code[i] = p[i];
-    return x;
-  }
-  template <int Step>
-  static Reg step_of(const Codes& x) noexcept {
-    return each([&](Index i) { return static_cast<C>(x.code[4 * i + Step]); });
-  }
-  static Reg load_step(const std::int8_t* p, Index step) noexcept {
-    return each([=](Index i) { return static_cast<C>(p[4 * i + step]); });
+  /// As many codes of 8 bits.
+  static Reg load(const std::int8_t* p) noexcept {
+    return each([=](Index i) { return static_cast<C>(p[i]); });
   }
 };

@@ -54,13 +54,12 @@ struct LinePlaces {
   }
 };
 
-/// The numbers that step k multiplies: N lines. 16-bit storage has two steps in one line of pairs, 8-bit storage four.
+/// The numbers that step k multiplies: N lines. 16-bit storage has two steps in one line of pairs.
 template <class C, class S, int N>
 struct Lines {
   using Reg = typename Simd<C>::Reg;
   static constexpr std::size_t vectors = static_cast<std::size_t>(N * per_line<C>);
   static constexpr bool paired = sizeof(S) == 2;
-  static constexpr bool in_codes = sizeof(S) == 1;
 
   template <class Places>
   [[gnu::always_inline]] static inline void load(const S* b, Places places, Index k, Reg (&line)[vectors]) noexcept {
@@ -70,10 +69,6 @@ struct Lines {
         load_pair(b, places, k, line, other);
       else
         load_pair(b, places, k - 1, other, line);
-    } else if constexpr (in_codes) {
-      unroll<vectors>([&](auto v) __attribute__((always_inline)) {
-        line[v] = Simd<C>::load_step(b + place(places, v, k - k % 4), k % 4);
-      });
     } else {
       unroll<vectors>([&](auto v) __attribute__((always_inline)) {
         line[v] = Simd<C>::load(b + places(v / per_line<C>) + k * Places::step + (v % per_line<C>)*Simd<C>::width);
@@ -87,26 +82,6 @@ struct Lines {
       Simd<C>::load_pair(b + places(v / per_line<C>) + even * Places::step + (v % per_line<C>)*2 * Simd<C>::width,
                          first[v], second[v]);
     });
-  }
-  /// Calls use(step, line) for steps 0 to 3 from k on, a multiple of 4.
-  template <class Places, class Use>
-  [[gnu::always_inline]] static inline void with_codes(const S* b, Places places, Index k, Use&& use) noexcept {
-    typename Simd<C>::Codes codes[vectors];
-    unroll<vectors>([&](auto v)
-                        __attribute__((always_inline)) { codes[v] = Simd<C>::load_codes(b + place(places, v, k)); });
-    unroll<4>([&](auto step) __attribute__((always_inline)) {
-      Reg line[vectors];
-      unroll<vectors>([&](auto v)
-                          __attribute__((always_inline)) { line[v] = Simd<C>::template step_of<step>(codes[v]); });
-      use(step, line);
-    });
-  }
-
- private:
-  /// Where the codes of vector v lie for steps k to k + 3.
-  template <class Places>
-  [[gnu::always_inline]] static inline Index place(Places places, int v, Index k) noexcept {
-    return places(v / per_line<C>) + k * Places::step + (v % per_line<C>)*4 * Simd<C>::width;
   }
 };
 
@@ -131,18 +106,6 @@ template <class S, class C, int R, int N, class Places, class EachLoad>
       each_load(k);
       tile.step(a + k, a_stride, even);
       tile.step(a + k + 1, a_stride, odd);
-    }
-  } else if constexpr (Line::in_codes) {
-    for (; k < last && k % 4 != 0; ++k) {
-      Reg line[Line::vectors];
-      Line::load(b, places, k, line);
-      tile.step(a + k, a_stride, line);
-    }
-    for (; k + 4 <= last; k += 4) {
-      each_load(k);
-      Line::with_codes(b, places, k, [&](auto step, const Reg(&line)[Line::vectors]) __attribute__((always_inline)) {
-        tile.step(a + k + step, a_stride, line);
-      });
     }
   }
   for (; k < last; ++k) {

@@ -39,7 +39,8 @@ struct Vectors {
     const Ints bit = std::numeric_limits<Int>::min() - Ints{};
     return reinterpret_cast<Reg>((reinterpret_cast<Ints>(x) & ~bit) | (reinterpret_cast<Ints>(sign) & bit));
   }
-  static Reg opaque(Reg x) noexcept {
+  template <class V>
+  static V opaque(V x) noexcept {
 #if defined(__x86_64__)
     asm("" : "+v"(x));
 #else
@@ -47,11 +48,13 @@ struct Vectors {
 #endif
     return x;
   }
-  static C fold_larger(Reg x) noexcept { return folded<larger>(x); }
+  static C fold_larger(Reg x) noexcept {
+    return folded(x, [](auto a, auto b) { return b > a ? b : a; });
+  }
   template <std::size_t Count>
   static C fold_sum(const Reg (&x)[Count]) noexcept {
     if constexpr (Count == 1) {
-      return folded<add>(x[0]);
+      return folded(x[0], [](auto a, auto b) { return opaque(a + b); });
     } else {
       Reg sum[Count / 2];
       for (std::size_t i = 0; i < Count / 2; ++i) sum[i] = add(x[i], x[i + Count / 2]);
@@ -64,15 +67,6 @@ struct Vectors {
     first = reinterpret_cast<Reg>(both << 16);
     second = reinterpret_cast<Reg>(both & static_cast<Int>(0xffff0000u));
   }
-  using Codes = Ints;
-  static Codes load_codes(const std::int8_t* p) noexcept { return load_ints(p); }
-  template <int Step>
-  static Reg step_of(Codes x) noexcept {
-    return __builtin_convertvector((x << (24 - 8 * Step)) >> 24, Reg);
-  }
-  static Reg load_step(const std::int8_t* p, Index step) noexcept {
-    return step_of<3>(load_codes(p) << static_cast<Int>(24 - 8 * step));
-  }
 
  protected:
   static Ints load_ints(const void* p) noexcept { return *static_cast<const IntsInMemory*>(p); }
@@ -81,17 +75,25 @@ struct Vectors {
   using RegInMemory [[gnu::vector_size(Width * sizeof(C)), gnu::aligned(1), gnu::may_alias]] = C;
   using IntsInMemory [[gnu::vector_size(Width * sizeof(C)), gnu::aligned(1), gnu::may_alias]] = Int;
 
-  /// Lanes i and i + Half join, then half as many, until one is left.
-  template <Reg (*Join)(Reg, Reg) noexcept, Index Half = Width / 2>
-  static C folded(Reg x) noexcept {
-    x = Join(x, swapped<Half>(x, std::make_integer_sequence<Index, Width>{}));
+  /// Lanes i and i + half join, then half as many, until one is left.
+  template <class V, class Join>
+  static C folded(V x, Join join) noexcept {
+    constexpr Index half = sizeof(V) / sizeof(C) / 2;
+    if constexpr (sizeof(V) > 16)  // halves as registers of their own: a shuffle within a wide one costs more
+      return [&]<Index... I>(std::integer_sequence<Index, I...>) {
+        return folded(join(__builtin_shufflevector(x, x, I...), __builtin_shufflevector(x, x, (I + half)...)), join);
+      }(std::make_integer_sequence<Index, half>{});
+    else
+      return folded_in_place<half>(x, join);
+  }
+  template <Index Half, class V, class Join>
+  static C folded_in_place(V x, Join join) noexcept {
+    x = [&]<Index... I>(std::integer_sequence<Index, I...>) {
+      return join(x, __builtin_shufflevector(x, x, (I ^ Half)...));
+    }(std::make_integer_sequence<Index, sizeof(V) / sizeof(C)>{});
     if constexpr (Half == 1)
       return x[0];
     else
-      return folded<Join, Half / 2>(x);
-  }
-  template <Index Half, Index... I>
-  static Reg swapped(Reg x, std::integer_sequence<Index, I...>) noexcept {
-    return __builtin_shufflevector(x, x, (I ^ Half)...);
+      return folded_in_place<Half / 2>(x, join);
   }
 };
