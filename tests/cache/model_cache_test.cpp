@@ -71,6 +71,28 @@ TEST(ModelCache, HandsOnePositionToEveryLayer) {
   EXPECT_EQ(caches.length(), 4);
 }
 
+// The first layer's ring has come round, and gives up a place with every token.
+TEST(ModelCache, RollsRingsBackToAllThatTheyHeld) {
+  ls::ModelCache<ls::RingCache<float>, Float> caches;
+  caches.add(ls::RingCache<float>({1, 2, 2}, 20, 30));
+  caches.add(Float({1, 2, 2}, 2000));
+  auto& ring = caches.layer(0);
+  for (int i = 0; i < 60; ++i) append(ring, 10);
+  append(caches.layer<Float>(1), 600);
+  const Index first = ring.first(), reach = 31;
+  ASSERT_EQ(first, 600 - ring.held());
+  const auto step = caches.begin(reach);
+  append(ring, 31);
+  EXPECT_EQ(ring.first(), first + reach);
+  caches.rollback(step);
+  EXPECT_EQ(ring.first(), first);
+  EXPECT_EQ(caches.length(), 600);
+  append(ring, 31);
+  append(caches.layer<Float>(1), 31);
+  caches.truncate(600);
+  EXPECT_EQ(ring.first(), first + reach);
+}
+
 TEST(ModelCache, RefusesLayersThatAreNotAtOnePosition) {
   Mixed caches = three_layers();
   append(caches.layer(0), 4);

@@ -394,9 +394,8 @@ class World {
     require(done == (room && (finite || !ls::is_quantised<S>)),
             done ? "a forward that must be refused is refused" : "a forward that was checked as good is done");
     if (!done) {
-      for (std::size_t i = 0; checked && i < parts.size(); ++i)
-        after_failure(sequences_[parts[i].sequence], lengths[i]);
-      return;
+      for (std::size_t i = 0; checked && i < parts.size(); ++i) sequences_[parts[i].sequence].tokens.release();
+      return;  // what each cache then shows is checked after every step
     }
     Index done_rows = 0;
     for (const Part& part : parts) {
@@ -409,19 +408,6 @@ class World {
               {y.begin() + done_rows * hidden, y.begin() + (done_rows + rows) * hidden}, own_lse);
       done_rows += rows;
     }
-  }
-
-  /// A forward of `rows` failed half-way: rings may have lost what it pushed out, but no key that a next row may see.
-  void after_failure(Sequence& s, Index rows) {
-    s.tokens.release();
-    if (room_.kind != Room::ring) return;
-    const Index n = s.tokens.length();
-    const ls::KeyRange missing = s.cache.missing_after(0);
-    const Index last = (ls::ceil_div(n + rows, ls::block_keys) - room_.ring_blocks()) * ls::block_keys;
-    require(missing.last <= std::max(last, ls::Index{0}) || !s.tokens.holds(missing.last - 1, missing.last),
-            "a forward that fails pushes out no more than one that succeeds");
-    for (Index p = missing.first; p < missing.last && p < n; ++p) s.tokens.held[at(p)] = false;
-    require(s.tokens.holds(n - room_.size.window + 1, n), "after a forward that failed the window is held");
   }
 
   /// Rows have been taken: what came out, and what went into the cache.

@@ -32,7 +32,7 @@ class BlockCache {
   /// Tokens appended, whether all are still held or not.
   Index length() const noexcept { return length_; }
   /// The lowest place from which on all are held.
-  Index first() const noexcept { return missing_.empty() ? 0 : missing_.last; }
+  Index first() const noexcept { return self().missing_after(0).last; }
 
   /// Which rotary table the keys were rotated by: a number that its maker gives it, 0 where unknown. Copied with the
   /// cache; an empty cache knows none.
@@ -232,8 +232,12 @@ class BlockCache {
   BlockCache& operator=(const BlockCache&) noexcept = default;
   ~BlockCache() = default;
 
-  /// Keeps the first `length` tokens, 0 <= length <= length().
+  /// Keeps the first `length` tokens, 0 <= length <= length(). What is not held stays so.
   void shorten(Index length) noexcept {
+    missing_ = self().missing_after(0);
+    set_length(length);
+  }
+  void set_length(Index length) noexcept {
     length_ = length;
     if (length <= missing_.first) missing_ = {};
     if (length < missing_.last) missing_.last = length;
@@ -250,7 +254,7 @@ class BlockCache {
 
   CacheShape shape_;
   Index length_ = 0;
-  KeyRange missing_;  // places below length_ that are not held; empty: {0, 0}
+  KeyRange missing_;  // places below length_ that are lost: missing_after() has these at least; empty: {0, 0}
   std::uint64_t table_ = 0;
 
  private:
@@ -283,11 +287,12 @@ class BlockCache {
     return check_finite("values", values);
   }
   Status check_places(const char* argument, KeyRange places) const noexcept {
-    if (const KeyRange gone = intersection(places, missing_); !gone.empty())
+    const KeyRange missing = self().missing_after(0);
+    if (const KeyRange gone = intersection(places, missing); !gone.empty())
       return Status::invalid(argument,
                              "given place %" PRId64 ", allowed none of %" PRId64 " to %" PRId64
                              ", which the cache does not hold",
-                             gone.first, missing_.first, missing_.last - 1);
+                             gone.first, missing.first, missing.last - 1);
     return {};
   }
   /// Whether a policy may have rotated these keys.
