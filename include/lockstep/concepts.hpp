@@ -338,6 +338,9 @@ concept OptionalCacheMembers =
 /// - `takes_back(tokens) -> bool` and `rollback(n)`: whether, once so many more have been appended, rollback(n) to the
 /// present length leaves the cache as it is now, also in what it holds and can be truncated to. Without them a cache
 /// takes back by truncate() what its append_limit() allows. Where a forward cannot be taken back it works on a copy.
+/// - static `check_append_together(count, at, tokens) -> Status`, for caches that take memory from where others take
+/// theirs: whether tokens(i) can be appended to all of the caches at(i), i < count; at(i) may be null. Each has been
+/// asked by check_append() before.
 template <class K>
 concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typename K::Storage> && std::movable<K> &&
                         detail::OptionalCacheMembers<K> &&
@@ -381,6 +384,16 @@ Status check_append_all(const K& cache, Index tokens) noexcept {
     return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
                           tokens, cache.length(), cache.capacity());
   return cache.check_append(limit);
+}
+
+/// Whether `count` caches, at(i) or null for none, take tokens(i) each where all are to be appended: caches may share
+/// what they take memory from. Each alone takes its own.
+template <class K, class At, class Tokens>
+Status check_append_together(Index count, const At& at, const Tokens& tokens) noexcept {
+  if constexpr (requires { K::check_append_together(count, at, tokens); })
+    return K::check_append_together(count, at, tokens);
+  else
+    return {};
 }
 
 /// Whether what is appended next, `tokens` in all, can be taken back.

@@ -136,8 +136,8 @@ TEST(RingInALayer, RefusesRowsWhoseKeysAreGone) {
   const auto query = ls::View<const float, 3>::contiguous(q.data(), {1, 4, 6});
   const auto out = ls::View<float, 3>::contiguous(context.data(), {1, 4, 5});
   EXPECT_THROW(ls::attend<ls::Causal>(query, cache, out), std::invalid_argument);
-  EXPECT_THROW((ls::attend<Window>(query, cache, out, {.mask = {489, 0}})), std::invalid_argument);
-  ls::attend<Window>(query, cache, out, {.mask = {488, 0}});
+  EXPECT_THROW((ls::attend<Window>(query, cache, out, {.mask = {492, 0}})), std::invalid_argument);
+  ls::attend<Window>(query, cache, out, {.mask = {491, 0}});
 }
 
 // Rows that see later keys cannot come in pieces.
@@ -216,12 +216,58 @@ TEST(PagesInALayer, ThatDoNotDoForTheWholeBatchAreRefusedBeforeAnythingIsWritten
   std::vector<float> y(x.size(), 7);
   const auto in = ls::View<const float, 3>::contiguous(x.data(), {2, 600, shape.hidden});
   const auto out = ls::View<float, 3>::contiguous(y.data(), {2, 600, shape.hidden});
+  const std::string message =
+      "lockstep: pages: given appends to 2 caches that need 6 together, allowed 5: the pool "
+      "has no more";
+  EXPECT_EQ(paged.check(in, caches, out).message(), message);
   EXPECT_THROW(paged.forward(in, caches, out), std::length_error);
   EXPECT_EQ(y, std::vector<float>(x.size(), 7));
   EXPECT_EQ(pool.free_pages(), 5);
   EXPECT_EQ(caches[0].length() + caches[1].length(), 0);
   paged.forward(in.part(1, 0, 500), caches, out.part(1, 0, 500));
   EXPECT_EQ(pool.free_pages(), 1);
+}
+
+// A page that is shared is copied for each that writes to it but the last one to hold it.
+TEST(PagesInALayer, OfForksAreCountedAsTheyWillBeCopied) {
+  const auto paged = layer<ls::PagedCache<float>>({2000, 0});
+  const auto x = numbers<float>(3 * 300 * shape.hidden, 40);
+  std::vector<float> y(x.size(), 7);
+  const auto in = ls::View<const float, 3>::contiguous(x.data(), {3, 300, shape.hidden});
+  const auto out = ls::View<float, 3>::contiguous(y.data(), {3, 300, shape.hidden});
+  for (const bool spectator : {false, true})
+    for (const Index sequences : {2, 3})
+      for (const Index rows : {1, 212, 213})  // up to the end of the shared page, and beyond it
+        for (Index free = 0;; ++free) {
+          SCOPED_TRACE(testing::Message() << sequences << " forks, " << rows << " rows, " << free << " free pages");
+          const ls::PagePool<float> pool(cache_shape, 2 + free);
+          std::vector<ls::PagedCache<float>> caches(1, ls::PagedCache<float>(pool));
+          caches[0].append(ls::View<const float, 3>::contiguous(x.data(), {300, 2, 6}),
+                           ls::View<const float, 3>::contiguous(x.data(), {300, 2, 5}));
+          while (static_cast<Index>(caches.size()) < sequences) caches.push_back(caches[0].fork());
+          const auto other = spectator ? caches[0].fork() : ls::PagedCache<float>(pool);
+          const auto state = [&] { return seen(caches[0]) + seen(caches[1]) + std::to_string(pool.free_pages()); };
+          const std::string before = state();
+          const Index alone = 1 + (rows > 212), together = sequences * alone - (spectator ? 0 : 1);
+          const auto next = in.part(0, 0, sequences).part(1, 0, rows);
+          const auto result = out.part(0, 0, sequences).part(1, 0, rows);
+          const std::string message = paged.check(next, caches, result).message();
+          if (free >= together) {
+            ASSERT_EQ(message, "");
+            paged.forward(next, caches, result);
+            EXPECT_EQ(pool.free_pages(), free - together);
+            break;
+          }
+          if (free >= alone) {
+            EXPECT_EQ(message, "lockstep: pages: given appends to " + std::to_string(sequences) + " caches that need " +
+                                   std::to_string(together) + " together, allowed " + std::to_string(free) +
+                                   ": the pool has no more");
+          }
+          const std::vector<float> untouched = y;
+          EXPECT_THROW(paged.forward(next, caches, result), std::length_error);
+          EXPECT_EQ(y, untouched);
+          EXPECT_EQ(state(), before);
+        }
 }
 
 TEST(Int8InALayer, RefusesWhatHasNoCodeAndKeepsTheCache) {

@@ -61,7 +61,7 @@ class ModelCache {
     return sum;
   }
 
-  /// ok if every layer stands at the same position and has room for `tokens` more.
+  /// ok if every layer stands at the same position and all have room for `tokens` more.
   Status check_begin(Index tokens) const noexcept {
     for (const Any& any : caches_) {
       if (length_of(any) != length())
@@ -73,7 +73,14 @@ class ModelCache {
           !s.ok())
         return s;
     }
-    return {};
+    Status together;
+    const auto check = [&]<class K>(const K*) {
+      const auto at = [&](Index i) { return std::get_if<K>(&caches_[static_cast<std::size_t>(i)]); };
+      together = detail::check_append_together<K>(layers(), at, [&](Index) { return tokens; });
+      return together.ok();
+    };
+    static_cast<void>((check(static_cast<const Caches*>(nullptr)) && ...));
+    return together;
   }
   /// The one reading of the position. Errors: those of check_begin().
   Step begin(Index tokens) const {

@@ -57,9 +57,10 @@ class PageStore {
     for (Index i = 0; i < count; ++i)
       if (--holders(pages[i]) == 0) free_.push_back(pages[i]);  // within what was reserved
   }
-  bool is_shared(Index page) const noexcept {
+  /// Whether others hold a page too, so many that let go of it apart.
+  bool is_shared(Index page, Index apart = 0) const noexcept {
     const std::lock_guard lock(mutex_);
-    return holders_[static_cast<std::size_t>(page)] > 1;
+    return holders_[static_cast<std::size_t>(page)] > 1 + apart;
   }
 
   /// Per kv head a page has the keys, the values, and the scales of both.
@@ -201,6 +202,36 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     if (tokens == 0) return {};
     return check_pages(pages_needed(this->length_, this->length_ + tokens));
   }
+  /// Whether pools have the pages, at this moment, for appending tokens(i) to each of the caches at(i), i < count; null
+  /// is none. A page that caches share is copied for all of them but the last holder.
+  template <class At, class Tokens>
+  static Status check_append_together(Index count, const At& at, const Tokens& tokens) noexcept {
+    for (Index i = 0; i < count; ++i) {
+      // Pool by pool, with the first of its caches.
+      const detail::PageStore<S>* store = store_of(at(i));
+      Index caches = 0, needed = 0;
+      bool counted = store == nullptr;
+      for (Index c = 0; c < i && !counted; ++c) counted = store_of(at(c)) == store;
+      if (counted) continue;
+      for (Index c = i; c < count; ++c) {
+        if (store_of(at(c)) != store || tokens(c) == 0) continue;
+        const PagedCache& cache = *at(c);
+        ++caches;
+        needed += cache.pages_needed(cache.length_, cache.length_ + tokens(c), [&](Index b) {
+          Index earlier = 0;
+          for (Index e = i; e < c; ++e)
+            if (store_of(at(e)) == store) earlier += at(e)->writes_page(b, cache.page(b), tokens(e));
+          return earlier;
+        });
+      }
+      if (const Index free = store->free_pages(); needed > free)
+        return Status::length("pages",
+                              "given appends to %" PRId64 " caches that need %" PRId64 " together, allowed %" PRId64
+                              ": the pool has no more",
+                              caches, needed, free);
+    }
+    return {};
+  }
   /// The places that are not held: none, unless the cache was restored from one that held fewer.
   KeyRange missing_after(Index) const noexcept { return this->missing_; }
 
@@ -227,12 +258,26 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   }
 
  private:
-  /// New pages, and copies of shared ones, for writing places [first, last).
-  Index pages_needed(Index first, Index last) const noexcept {
+  static const detail::PageStore<S>* store_of(const PagedCache* cache) noexcept {
+    return cache == nullptr ? nullptr : cache->store_.get();
+  }
+  /// Whether appending `tokens` writes to this page as block b.
+  bool writes_page(Index b, Index of_block, Index tokens) const noexcept {
+    return b < pages() && page(b) == of_block && b >= this->length_ / block_keys &&
+           b * block_keys < this->length_ + tokens && tokens > 0;
+  }
+  /// New pages, and copies of shared ones, for writing places [first, last). Earlier(b): how many holders of block b's
+  /// page will have let go of it.
+  template <class Earlier>
+  Index pages_needed(Index first, Index last, Earlier&& earlier) const noexcept {
     Index needed = ceil_div(last, block_keys) - pages();
     needed = needed > 0 ? needed : 0;
-    for (Index b = first / block_keys; b * block_keys < last && b < pages(); ++b) needed += store_->is_shared(page(b));
+    for (Index b = first / block_keys; b * block_keys < last && b < pages(); ++b)
+      needed += store_->is_shared(page(b)) && store_->is_shared(page(b), earlier(b));
     return needed;
+  }
+  Index pages_needed(Index first, Index last) const noexcept {
+    return pages_needed(first, last, [](Index) { return Index{0}; });
   }
   Status check_pages(Index needed) const noexcept {
     if (const Index free = store_->free_pages(); needed > free)
