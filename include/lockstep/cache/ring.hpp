@@ -1,7 +1,7 @@
 // The cache for windows: constant memory, old blocks make room for new ones.
 #pragma once
 
-#include <utility>
+#include <algorithm>
 
 #include "lockstep/cache/block_cache.hpp"
 #include "lockstep/cache/contiguous.hpp"
@@ -41,7 +41,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   RingCache() = default;
 
   /// Errors: kv_heads or a head size below 1, a window below 1, slack or sinks below 0, sizes beyond 63 bits.
-  RingCache(CacheShape shape, RingSize size, MemorySource source = {}) : Base(shape), size_(size) {
+  RingCache(CacheShape shape, RingSize size, MemorySource source = {}) : Base(shape, Index{1} << 62), size_(size) {
     constexpr Index limit = Index{1} << 46;
     if (size.window < 1 || size.slack < 0 || size.sink_tokens < 0 || size.window > limit || size.slack > limit ||
         size.sink_tokens > limit)
@@ -60,15 +60,11 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
   RingCache(const RingCache&) = default;
   /// Moving leaves a cache without blocks, which takes no tokens.
-  RingCache(RingCache&& other) noexcept { swap(other); }
-  RingCache& operator=(RingCache other) noexcept {
-    swap(other);
-    return *this;
-  }
+  RingCache(RingCache&&) noexcept = default;
+  RingCache& operator=(const RingCache& other) { return *this = RingCache(other); }
+  RingCache& operator=(RingCache&&) noexcept = default;
 
   const RingSize& size() const noexcept { return size_; }  ///< as constructed
-  /// Tokens in all: 2^62, which is without end.
-  Index capacity() const noexcept { return ring_ == 0 ? 0 : Index{1} << 62; }
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
   /// slack + 1.
@@ -80,25 +76,18 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   }
 
   Status check_append(Index tokens) const noexcept {
-    if (tokens < 0 || (tokens > 0 && ring_ == 0) || tokens > append_limit())
-      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens,
-                            ring_ == 0 ? 0 : append_limit());
-    if (tokens > capacity() - this->length_)
+    const Index limit = this->capacity_ == 0 ? 0 : append_limit();
+    if (tokens < 0 || tokens > limit)
+      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens, limit);
+    if (tokens > this->capacity_ - this->length_)
       return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed 2^62 in all", tokens,
                             this->length_);
     return {};
   }
   KeyRange missing_after(Index tokens) const noexcept { return without(held(), this->length_ + tokens); }
 
-  /// Forgets all but the first `length` tokens. Errors: a length beyond the present one, or below 0, or one where a row
-  /// may see what is no longer held; nothing is changed then.
-  void truncate(Index length) {
-    raise_unless_ok(check_truncate(length));
-    this->shorten(length);
-  }
   Status check_truncate(Index length) const noexcept {
-    if (length < 0 || length > this->length_)
-      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
+    if (Status s = Base::check_truncate(length); !s.ok()) return s;
     if (const KeyRange gone = intersection({length - size_.window + 1, length}, missing_after(0)); !gone.empty())
       return Status::length("length",
                             "given %" PRId64 ", where a row may see places %" PRId64 " to %" PRId64
@@ -126,10 +115,10 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   /// The places that are lost, and those that are not among the last `tokens` of `length`.
   KeyRange without(Index tokens, Index length) const noexcept {
     const KeyRange pushed_out{pinned_ * block_keys, length - tokens};
-    if (pushed_out.empty()) return this->missing_;
-    if (this->missing_.empty()) return pushed_out;
-    return {this->missing_.first < pushed_out.first ? this->missing_.first : pushed_out.first,
-            this->missing_.last > pushed_out.last ? this->missing_.last : pushed_out.last};
+    const KeyRange lost = this->missing_;
+    if (pushed_out.empty()) return lost;
+    if (lost.empty()) return pushed_out;
+    return {std::min(lost.first, pushed_out.first), std::max(lost.last, pushed_out.last)};
   }
 
   void make_room(Index, Index) const noexcept {}
@@ -140,14 +129,6 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     return blocks_.block(kv_head, b < pinned_ ? b : pinned_ + (b - pinned_) % ring_);
   }
 
-  void swap(RingCache& other) noexcept {
-    Base::swap(other);
-    std::swap(size_, other.size_);
-    std::swap(pinned_, other.pinned_);
-    std::swap(ring_, other.ring_);
-    blocks_.swap(other.blocks_);
-  }
-
   RingSize size_;
   Index pinned_ = 0;  // blocks
   Index ring_ = 0;    // blocks
@@ -156,12 +137,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
 /// The ring with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class RingCache<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::cache;
-  template <class T>
-  using rebind = RingCache<T>;
-};
+class RingCache<void> : public detail::UnboundCache<RingCache> {};
 
 static_assert(KeyValueCache<RingCache<float>> && KeyValueCache<RingCache<std::int8_t>>);
 static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>>);
