@@ -211,6 +211,9 @@ struct MissesAndMayThrow : Ring {
 struct TruncatesAndMayThrow : Ring {
   Status check_truncate(Index) const { return {}; }
 };
+struct TakesBackAndMayThrow : Ring {
+  bool takes_back(Index) const { return true; }
+};
 struct ReservesNothing : Ring {
   void reserve() {}
 };
@@ -218,7 +221,8 @@ struct ReservesNothing : Ring {
 TEST(KeyValueCache, HasOptionalMembersAsAskedOrNotAtAll) {
   static_assert(ls::KeyValueCache<Ring>);
   static_assert(!ls::KeyValueCache<LimitMayThrow> && !ls::KeyValueCache<MissesAndMayThrow>);
-  static_assert(!ls::KeyValueCache<TruncatesAndMayThrow> && !ls::KeyValueCache<ReservesNothing>);
+  static_assert(!ls::KeyValueCache<TruncatesAndMayThrow> && !ls::KeyValueCache<TakesBackAndMayThrow>);
+  static_assert(!ls::KeyValueCache<ReservesNothing>);
 }
 
 }  // namespace

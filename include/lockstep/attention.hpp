@@ -472,7 +472,9 @@ class Attention {
           return Status::invalid(
               "caches", "given one cache for sequences %" PRId64 " and %" PRId64 ", allowed one for each", other, b);
     }
-    return {};
+    return detail::check_append_together<detail::CacheIn<K>>(
+        sequences.count, [&](Index b) { return detail::cache_at(caches, b); },
+        [&](Index b) { return sequences.length(b); });
   }
 
   Status check_given_positions(const Options& options) const noexcept {

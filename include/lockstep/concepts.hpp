@@ -301,6 +301,11 @@ concept ChecksTruncate = requires(const K& cache, Index n) {
   { cache.check_truncate(n) } noexcept -> std::same_as<Status>;
 };
 template <class K>
+concept RollsBack = requires(K& k, const K& cache, Index n) {
+  { cache.takes_back(n) } noexcept -> std::same_as<bool>;
+  k.rollback(n);
+};
+template <class K>
 concept OptionalCacheMembers =
     (LimitsAppends<K> || !(
                              requires(K& k) { k.append_limit(); } || requires { &K::append_limit; })) &&
@@ -308,6 +313,8 @@ concept OptionalCacheMembers =
                             requires(K& k, Index n) { k.missing_after(n); } || requires { &K::missing_after; })) &&
     (ChecksTruncate<K> || !(
                               requires(K& k, Index n) { k.check_truncate(n); } || requires { &K::check_truncate; })) &&
+    (RollsBack<K> || !(
+                         requires(K& k, Index n) { k.takes_back(n); } || requires { &K::takes_back; })) &&
     (requires(K& k, Index n) { k.reserve(n); } || !requires { &K::reserve; });
 }  // namespace detail
 
@@ -328,6 +335,12 @@ concept OptionalCacheMembers =
 /// - `reserve(tokens)`: takes the memory for so many more, or raises and changes nothing; the layer calls it for all
 /// caches of a batch before anything is written. truncate() gives back what was not used.
 /// - `check_truncate(n)`: ok, or why places that a row at n may need are gone; truncate(n) then changes nothing.
+/// - `takes_back(tokens) -> bool` and `rollback(n)`: whether, once so many more have been appended, rollback(n) to the
+/// present length leaves the cache as it is now, also in what it holds and can be truncated to. Without them a cache
+/// takes back by truncate() what its append_limit() allows. Where a forward cannot be taken back it works on a copy.
+/// - static `check_append_together(count, at, tokens) -> Status`, for caches that take memory from where others take
+/// theirs: whether tokens(i) can be appended to all of the caches at(i), i < count; at(i) may be null. Each has been
+/// asked by check_append() before.
 template <class K>
 concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typename K::Storage> && std::movable<K> &&
                         detail::OptionalCacheMembers<K> &&
@@ -371,6 +384,33 @@ Status check_append_all(const K& cache, Index tokens) noexcept {
     return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
                           tokens, cache.length(), cache.capacity());
   return cache.check_append(limit);
+}
+
+/// Whether `count` caches, at(i) or null for none, take tokens(i) each where all are to be appended: caches may share
+/// what they take memory from. Each alone takes its own.
+template <class K, class At, class Tokens>
+Status check_append_together(Index count, const At& at, const Tokens& tokens) noexcept {
+  if constexpr (requires { K::check_append_together(count, at, tokens); })
+    return K::check_append_together(count, at, tokens);
+  else
+    return {};
+}
+
+/// Whether what is appended next, `tokens` in all, can be taken back.
+template <class K>
+bool takes_back(const K& cache, Index tokens) noexcept {
+  if constexpr (RollsBack<K>)
+    return cache.takes_back(tokens);
+  else
+    return tokens <= append_limit(cache);
+}
+/// Takes back what was appended to a cache of `length` tokens.
+template <class K>
+void roll_back(K& cache, Index length) {
+  if constexpr (RollsBack<K>)
+    cache.rollback(length);
+  else
+    cache.truncate(length);
 }
 
 /// Whether a cache can be cut down to `length` tokens.

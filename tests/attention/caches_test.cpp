@@ -1,7 +1,9 @@
 // A layer gives the same bits through every cache of one storage, at any chunking; rows whose keys are gone are
 // refused, and a forward that fails leaves every kind of cache as it was.
 #include <lockstep/lockstep.hpp>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 
 #include "fixture.hpp"
 
@@ -110,32 +112,32 @@ TEST(EveryCache, GivesALayerTheSameBitsOverCodes) { every_cache_has_the_same_bit
 
 TEST(RingInALayer, RefusesRowsWhoseKeysAreGone) {
   const auto x = numbers<float>(tokens * shape.hidden, 33);
-  const auto wide = layer<ls::RingCache<float>>({400, 0});
-  auto cache = wide.make_cache(100, 20);  // two blocks
+  const auto wide = layer<ls::RingCache<float>>({495, 0});
+  auto cache = wide.make_cache(100, 20);  // two blocks, of which 21 places are for what is taken back
   std::vector<float> y(x.size());
   const auto forward = [&](Index first, Index rows) {
     wide.forward(rows_of(x, first, rows, shape.hidden), cache, rows_of(y, first, rows, shape.hidden));
   };
-  forward(0, 500);  // the ring still has all
+  forward(0, 480);  // the ring still has all
   const auto before = y;
-  EXPECT_FALSE(wide.check(rows_of(x, 500, 20, shape.hidden), cache, rows_of(y, 500, 20, shape.hidden)).ok());
-  EXPECT_THROW(forward(500, 20), std::invalid_argument);
-  EXPECT_EQ(cache.length(), 500);
+  EXPECT_FALSE(wide.check(rows_of(x, 480, 20, shape.hidden), cache, rows_of(y, 480, 20, shape.hidden)).ok());
+  EXPECT_THROW(forward(480, 20), std::invalid_argument);
+  EXPECT_EQ(cache.length(), 480);
   EXPECT_TRUE(same_bits(before, y, shape.hidden));
-  forward(500, 12);
-  EXPECT_THROW(forward(512, 1), std::invalid_argument);
+  forward(480, 11);
+  EXPECT_THROW(forward(491, 1), std::invalid_argument);
   // A mask for the call that looks back less far goes on.
   const Window narrow{100, 0};
-  wide.forward(rows_of(x, 512, 1, shape.hidden), cache, rows_of(y, 512, 1, shape.hidden), {.mask = &narrow});
-  EXPECT_EQ(cache.length(), 513);
+  wide.forward(rows_of(x, 491, 1, shape.hidden), cache, rows_of(y, 491, 1, shape.hidden), {.mask = &narrow});
+  EXPECT_EQ(cache.length(), 492);
   // attend() asks the same.
   const auto q = numbers<float>(4 * 6, 34);
   std::vector<float> context(20);
   const auto query = ls::View<const float, 3>::contiguous(q.data(), {1, 4, 6});
   const auto out = ls::View<float, 3>::contiguous(context.data(), {1, 4, 5});
   EXPECT_THROW(ls::attend<ls::Causal>(query, cache, out), std::invalid_argument);
-  EXPECT_THROW((ls::attend<Window>(query, cache, out, {.mask = {258, 0}})), std::invalid_argument);
-  ls::attend<Window>(query, cache, out, {.mask = {257, 0}});
+  EXPECT_THROW((ls::attend<Window>(query, cache, out, {.mask = {492, 0}})), std::invalid_argument);
+  ls::attend<Window>(query, cache, out, {.mask = {491, 0}});
 }
 
 // Rows that see later keys cannot come in pieces.
@@ -155,6 +157,15 @@ TEST(RingInALayer, RefusesLongChunksWhoseRowsSeeLaterKeys) {
   EXPECT_EQ(small.length(), 0);
   both.forward(rows_of(x, 0, 30, 12), large, rows_of(y, 0, 30, 12));
   EXPECT_TRUE(same_bits(full(both, x).y, y, shape.hidden));
+}
+
+/// What can be read of a cache, and where it may be cut off.
+template <class Cache>
+std::string seen(const Cache& cache) {
+  std::ostringstream all;
+  ls::save_cache(cache, all);
+  for (Index n = 0; n <= cache.length(); ++n) all << cache.check_truncate(n).message();
+  return all.str();
 }
 
 template <class Cache, class... Args>
@@ -179,7 +190,7 @@ void failure_leaves_it_as_it_was(const Args&... args) {
     for (int n = 0; n < runs; n += runs < 12 ? 1 : runs / 12) {
       left = n;
       EXPECT_THROW(failing.forward(rows_of(next, 0, rows, 12), cache, rows_of(y, 0, rows, 12)), std::runtime_error);
-      ASSERT_EQ(cache.length(), 700);
+      ASSERT_TRUE(seen(cache) == seen(copy)) << rows << " rows, after " << n << " runs of " << runs;
       left = -1;
       auto again = cache;
       failing.forward(rows_of(next, 0, rows, 12), again, rows_of(y, 0, rows, 12));
@@ -190,6 +201,7 @@ void failure_leaves_it_as_it_was(const Args&... args) {
 TEST(EveryCache, IsAsItWasWhenAForwardFails) {
   failure_leaves_it_as_it_was<ls::RingCache<float>>(Index{60}, Index{29});
   failure_leaves_it_as_it_was<ls::RingCache<float>>(Index{60}, Index{0}, Index{4});
+  failure_leaves_it_as_it_was<ls::RingCache<float>>(Index{257}, Index{400});  // 300 rows are more than are taken back
   const ls::PagePool<float> pool(cache_shape, 20);
   failure_leaves_it_as_it_was<ls::PagedCache<float>>(Index{1100}, pool);
   EXPECT_EQ(pool.free_pages(), 20);
@@ -204,12 +216,58 @@ TEST(PagesInALayer, ThatDoNotDoForTheWholeBatchAreRefusedBeforeAnythingIsWritten
   std::vector<float> y(x.size(), 7);
   const auto in = ls::View<const float, 3>::contiguous(x.data(), {2, 600, shape.hidden});
   const auto out = ls::View<float, 3>::contiguous(y.data(), {2, 600, shape.hidden});
+  const std::string message =
+      "lockstep: pages: given appends to 2 caches that need 6 together, allowed 5: the pool "
+      "has no more";
+  EXPECT_EQ(paged.check(in, caches, out).message(), message);
   EXPECT_THROW(paged.forward(in, caches, out), std::length_error);
   EXPECT_EQ(y, std::vector<float>(x.size(), 7));
   EXPECT_EQ(pool.free_pages(), 5);
   EXPECT_EQ(caches[0].length() + caches[1].length(), 0);
   paged.forward(in.part(1, 0, 500), caches, out.part(1, 0, 500));
   EXPECT_EQ(pool.free_pages(), 1);
+}
+
+// A page that is shared is copied for each that writes to it but the last one to hold it.
+TEST(PagesInALayer, OfForksAreCountedAsTheyWillBeCopied) {
+  const auto paged = layer<ls::PagedCache<float>>({2000, 0});
+  const auto x = numbers<float>(3 * 300 * shape.hidden, 40);
+  std::vector<float> y(x.size(), 7);
+  const auto in = ls::View<const float, 3>::contiguous(x.data(), {3, 300, shape.hidden});
+  const auto out = ls::View<float, 3>::contiguous(y.data(), {3, 300, shape.hidden});
+  for (const bool spectator : {false, true})
+    for (const Index sequences : {2, 3})
+      for (const Index rows : {1, 212, 213})  // up to the end of the shared page, and beyond it
+        for (Index free = 0;; ++free) {
+          SCOPED_TRACE(testing::Message() << sequences << " forks, " << rows << " rows, " << free << " free pages");
+          const ls::PagePool<float> pool(cache_shape, 2 + free);
+          std::vector<ls::PagedCache<float>> caches(1, ls::PagedCache<float>(pool));
+          caches[0].append(ls::View<const float, 3>::contiguous(x.data(), {300, 2, 6}),
+                           ls::View<const float, 3>::contiguous(x.data(), {300, 2, 5}));
+          while (static_cast<Index>(caches.size()) < sequences) caches.push_back(caches[0].fork());
+          const auto other = spectator ? caches[0].fork() : ls::PagedCache<float>(pool);
+          const auto state = [&] { return seen(caches[0]) + seen(caches[1]) + std::to_string(pool.free_pages()); };
+          const std::string before = state();
+          const Index alone = 1 + (rows > 212), together = sequences * alone - (spectator ? 0 : 1);
+          const auto next = in.part(0, 0, sequences).part(1, 0, rows);
+          const auto result = out.part(0, 0, sequences).part(1, 0, rows);
+          const std::string message = paged.check(next, caches, result).message();
+          if (free >= together) {
+            ASSERT_EQ(message, "");
+            paged.forward(next, caches, result);
+            EXPECT_EQ(pool.free_pages(), free - together);
+            break;
+          }
+          if (free >= alone) {
+            EXPECT_EQ(message, "lockstep: pages: given appends to " + std::to_string(sequences) + " caches that need " +
+                                   std::to_string(together) + " together, allowed " + std::to_string(free) +
+                                   ": the pool has no more");
+          }
+          const std::vector<float> untouched = y;
+          EXPECT_THROW(paged.forward(next, caches, result), std::length_error);
+          EXPECT_EQ(y, untouched);
+          EXPECT_EQ(state(), before);
+        }
 }
 
 TEST(Int8InALayer, RefusesWhatHasNoCodeAndKeepsTheCache) {

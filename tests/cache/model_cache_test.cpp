@@ -71,6 +71,44 @@ TEST(ModelCache, HandsOnePositionToEveryLayer) {
   EXPECT_EQ(caches.length(), 4);
 }
 
+// The first layer's ring has come round, and gives up a place with every token.
+TEST(ModelCache, RollsRingsBackToAllThatTheyHeld) {
+  ls::ModelCache<ls::RingCache<float>, Float> caches;
+  caches.add(ls::RingCache<float>({1, 2, 2}, 20, 30));
+  caches.add(Float({1, 2, 2}, 2000));
+  auto& ring = caches.layer(0);
+  for (int i = 0; i < 60; ++i) append(ring, 10);
+  append(caches.layer<Float>(1), 600);
+  const Index first = ring.first(), reach = 31;
+  ASSERT_EQ(first, 600 - ring.held());
+  const auto step = caches.begin(reach);
+  append(ring, 31);
+  EXPECT_EQ(ring.first(), first + reach);
+  caches.rollback(step);
+  EXPECT_EQ(ring.first(), first);
+  EXPECT_EQ(caches.length(), 600);
+  append(ring, 31);
+  append(caches.layer<Float>(1), 31);
+  caches.truncate(600);
+  EXPECT_EQ(ring.first(), first + reach);
+}
+
+TEST(ModelCache, RefusesLayersThatTogetherWantMorePagesThanTheirPoolHas) {
+  const ls::PagePool<float> pool({1, 2, 2}, 3), another({1, 2, 2}, 1);
+  ls::ModelCache<Float, ls::PagedCache<float>> caches;
+  caches.add(ls::PagedCache<float>(pool));
+  caches.add(Float({1, 2, 2}, 2000));
+  caches.add(ls::PagedCache<float>(pool));
+  EXPECT_TRUE(caches.check_begin(256).ok());
+  EXPECT_EQ(refusal([&] { caches.begin(257); }),
+            "lockstep: pages: given appends to 2 caches that need 4 together, allowed 3: the pool has no more");
+  caches.add(ls::PagedCache<float>(another, 1000));
+  EXPECT_TRUE(caches.check_begin(256).ok());
+  EXPECT_EQ(std::string(caches.check_begin(257).message()),
+            "lockstep: pages: given an append that needs 2, allowed 1: the pool has no more");
+  EXPECT_EQ(pool.free_pages() + another.free_pages(), 4);
+}
+
 TEST(ModelCache, RefusesLayersThatAreNotAtOnePosition) {
   Mixed caches = three_layers();
   append(caches.layer(0), 4);

@@ -1,9 +1,13 @@
 // The ring keeps what windows need, says what it no longer holds, and refuses to go back too far.
 #include "lockstep/cache/ring.hpp"
 
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "cache/tokens.hpp"
+#include "lockstep/cache/save.hpp"
 
 namespace {
 
@@ -27,7 +31,8 @@ TEST(RingCache, HoldsItsWindowAndSlackAfterEachAppend) {
         ids.insert(ids.end(), more.begin(), more.end());
         length += count;
         ASSERT_EQ(foretold, cache.missing_after(0));
-        ASSERT_LE(cache.first(), std::max<Index>(0, length - window - slack)) << window << " " << slack;
+        ASSERT_GE(cache.held(), window + slack);
+        ASSERT_EQ(cache.first(), std::max<Index>(0, length - cache.held())) << window << " " << slack;
         ASSERT_EQ(cache.length(), length);
       }
       EXPECT_TRUE(holds(cache, ids)) << window << " " << slack;
@@ -54,8 +59,9 @@ TEST(RingCache, PinsItsFirstPlaces) {
   const Ids ids = counted(0, 2000);
   append_all(cache, ids);
   // 29 tokens need two blocks; one is pinned.
-  EXPECT_EQ(cache.missing_after(0), (KeyRange{256, 1536}));
-  EXPECT_EQ(cache.first(), 1536);
+  ASSERT_EQ(cache.held(), 512 - 21);
+  EXPECT_EQ(cache.missing_after(0), (KeyRange{256, 2000 - 491}));
+  EXPECT_EQ(cache.first(), 2000 - 491);
   EXPECT_TRUE(holds(cache, ids));
   cache.truncate(256);
   EXPECT_TRUE(holds(cache, part(ids, 0, 256)));
@@ -75,24 +81,24 @@ TEST(RingCache, TakesAtMostSlackAndOneAtOnce) {
   EXPECT_TRUE(holds(cache, counted(0, 6)));
 }
 
-// Trimming a ring after it has wrapped: in blocks of 256, a ring of one holds 256 places at most.
+// Trimming a ring after it has wrapped: two blocks hold 512 places, of which three are for what is taken back.
 TEST(RingCache, RefusesToGoBackToWhereItsWindowIsGone) {
   Ring tight(shape, 255, 2), wide(shape, 255, 40);
   const Ids ids = counted(0, 600);
   append_all(tight, ids);
   append_all(wide, ids);
-  ASSERT_EQ(tight.first(), 256);
+  ASSERT_EQ(tight.first(), 91);
   ASSERT_EQ(wide.first(), 0);
-  // At 500 a row sees places 246 to 500.
-  EXPECT_FALSE(tight.check_truncate(500).ok());
-  EXPECT_THROW(tight.truncate(500), std::length_error);
+  // At 300 a row sees places 46 to 300.
+  EXPECT_FALSE(tight.check_truncate(300).ok());
+  EXPECT_THROW(tight.truncate(300), std::length_error);
   EXPECT_TRUE(holds(tight, ids));
-  EXPECT_EQ(tight.first(), 256);
-  tight.truncate(510);  // 256 to 510
-  EXPECT_TRUE(holds(tight, part(ids, 0, 510)));
-  EXPECT_THROW(tight.truncate(509), std::length_error);
-  wide.truncate(500);
-  EXPECT_TRUE(holds(wide, part(ids, 0, 500)));
+  EXPECT_EQ(tight.first(), 91);
+  tight.truncate(345);  // 91 to 345
+  EXPECT_TRUE(holds(tight, part(ids, 0, 345)));
+  EXPECT_THROW(tight.truncate(344), std::length_error);
+  wide.truncate(300);
+  EXPECT_TRUE(holds(wide, part(ids, 0, 300)));
 }
 
 TEST(RingCache, GoesBackBySlackAlways) {
@@ -115,10 +121,12 @@ TEST(RingCache, GoesBackBySlackAlways) {
   }
 }
 
-TEST(RingCache, TruncationDoesNotBringBackWhatWasOverwritten) {
+TEST(RingCache, TruncationDoesNotBringBackWhatWasGivenUp) {
   Ring cache(shape, 1, 0);
-  append_all(cache, counted(0, 300));
-  EXPECT_EQ(cache.first(), 256);
+  append_all(cache, counted(0, 600));
+  EXPECT_EQ(cache.first(), 600 - 255);
+  cache.truncate(599);
+  EXPECT_EQ(cache.first(), 345);
   cache.truncate(200);  // a window of 1 needs nothing
   EXPECT_EQ(cache.missing_after(0), (KeyRange{0, 200}));
   append(cache, counted(7, 1));
@@ -126,6 +134,67 @@ TEST(RingCache, TruncationDoesNotBringBackWhatWasOverwritten) {
   cache.clear();
   EXPECT_EQ(cache.first(), 0);
   EXPECT_EQ(cache.length(), 0);
+}
+
+/// Everything that can be read of a ring: its bytes, what it may be cut down to, and what it then holds.
+std::string seen(const Ring& ring) {
+  std::ostringstream all;
+  ls::save_cache(ring, all);
+  all << ring.length() << ' ' << ring.first() << ' ' << ring.takes_back(1) << ':';
+  for (Index n = -1; n <= ring.length() + 1; ++n) {
+    all << ring.check_truncate(n).message() << '\n';
+    if (n % 8 != 0 || !ring.check_truncate(n).ok()) continue;
+    Ring shorter = ring;
+    shorter.truncate(n);
+    all << shorter.first() << ' ';
+  }
+  return all.str();
+}
+
+// What may be taken back overwrites nothing that is held: at any length, beside blocks and after truncations.
+TEST(RingCache, IsAsItWasAfterWhatItTakesBack) {
+  int taken_back = 0, too_many = 0;
+  for (const auto& [window, slack] :
+       {std::pair<Index, Index>{1, 0}, {20, 30}, {2, 254}, {1, 256}, {256, 256}, {3, 400}})
+    for (const Index length : {0, 1, 255, 256, 500, 511, 512, 513, 700, 767, 768, 1030})
+      for (const Index tokens : {1, 2, 31, 255, 256, 257, 401}) {
+        Ring untouched({1, 1, 1}, window, slack, length % 2 == 0 ? 0 : 3);
+        append_all(untouched, counted(0, length));
+        if (length % 5 == 0) untouched.truncate(length - (slack < length ? slack : length) / 2);
+        if (tokens > untouched.append_limit()) {
+          EXPECT_FALSE(untouched.takes_back(tokens));
+          continue;
+        }
+        Ring ring = untouched;
+        append(ring, counted(5000, tokens / 2));
+        append(ring, counted(6000, tokens - tokens / 2));
+        ring.rollback(untouched.length());
+        SCOPED_TRACE(testing::Message() << window << " + " << slack << " at " << length << ", " << tokens);
+        if (!untouched.takes_back(tokens)) {
+          ++too_many;
+          EXPECT_GT(tokens, 254);
+          EXPECT_GT(ring.first(), untouched.first());
+          continue;
+        }
+        ++taken_back;
+        ASSERT_TRUE(seen(ring) == seen(untouched));
+        append(ring, counted(7000, tokens));
+        append(untouched, counted(7000, tokens));
+        ASSERT_TRUE(seen(ring) == seen(untouched));
+      }
+  EXPECT_GT(taken_back, 250);
+  EXPECT_GT(too_many, 5);
+}
+
+TEST(RingCache, RefusesToRollBackToWhereItsWindowIsGone) {
+  Ring cache(shape, 255, 2);
+  append_all(cache, counted(0, 600));
+  EXPECT_THROW(cache.rollback(300), std::length_error);
+  EXPECT_THROW(cache.rollback(601), std::length_error);
+  EXPECT_TRUE(holds(cache, counted(0, 600)));
+  cache.rollback(590);
+  EXPECT_EQ(cache.first(), 600 - 512);
+  EXPECT_TRUE(holds(cache, counted(0, 590)));
 }
 
 TEST(RingCache, ExportsOnlyWhatIsThereInFull) {
@@ -142,12 +211,12 @@ TEST(RingCache, RefusesToWriteWhereNothingIsHeld) {
   Ring cache(shape, 10, 10);
   Ids ids = counted(0, 700);
   append_all(cache, ids);
-  ASSERT_EQ(cache.first(), 256);
-  EXPECT_THROW(write(cache, 255, counted(1, 1)), std::invalid_argument);
+  ASSERT_EQ(cache.first(), 199);
+  EXPECT_THROW(write(cache, 198, counted(1, 1)), std::invalid_argument);
   EXPECT_THROW(write(cache, 699, counted(1, 2), true), std::invalid_argument);
   EXPECT_TRUE(holds(cache, ids));
-  write(cache, 256, counted(9000, 3));
-  for (int i = 0; i < 3; ++i) ids[static_cast<std::size_t>(256 + i)] = 9000 + i;
+  write(cache, 199, counted(9000, 3));
+  for (int i = 0; i < 3; ++i) ids[static_cast<std::size_t>(199 + i)] = 9000 + i;
   EXPECT_TRUE(holds(cache, ids));
 }
 

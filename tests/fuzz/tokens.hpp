@@ -126,7 +126,11 @@ struct Room {
   std::shared_ptr<Pages> pages{};
 
   Index pinned() const { return ls::ceil_div(size.sink_tokens, ls::block_keys) * ls::block_keys; }
-  Index ring_blocks() const { return ls::ceil_div(size.window + size.slack - 1, ls::block_keys) + 1; }
+  /// How many of its last tokens a ring holds: all that it has places for, but for those of one append.
+  Index held() const {
+    const Index places = (ls::ceil_div(size.window + size.slack - 1, ls::block_keys) + 1) * ls::block_keys;
+    return std::max(size.window + size.slack, places - append_limit());
+  }
   Index append_limit() const { return kind == ring ? size.slack + 1 : std::numeric_limits<Index>::max(); }
 };
 
@@ -152,8 +156,7 @@ struct Tokens {
   /// What a ring has pushed out once its tokens are all these.
   void push(const Room& room) {
     if (room.kind != Room::ring) return;
-    const Index last = (ls::ceil_div(length(), ls::block_keys) - room.ring_blocks()) * ls::block_keys;
-    for (Index place = room.pinned(); place < last; ++place) held[at(place)] = false;
+    for (Index place = room.pinned(); place < length() - room.held(); ++place) held[at(place)] = false;
   }
   void resize(Index n) {
     stored.resize(at(n));

@@ -1,8 +1,10 @@
 // Sequences of one layer under random operations, each held against plain lists, Specification and double.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "kernel_instances.hpp"
 #include "reference.hpp"
@@ -351,7 +353,7 @@ class World {
     std::vector<Index> lengths, positions;
     std::vector<Cache*> caches;
     Answer answer = Answer::taken;
-    bool pages_each = true, finite = true;
+    bool finite = true;
     std::string line = "forward";
     for (const Part& part : parts) {
       Sequence& s = sequences_[part.sequence];
@@ -366,7 +368,6 @@ class World {
       }
       const Answer here = offset && *offset != s.tokens.length() ? Answer::refused : expected(s.tokens, part, false);
       if (answer != Answer::refused && here != Answer::taken) answer = here;
-      pages_each = pages_each && s.tokens.has_room(room_, s.tokens.length(), s.tokens.length() + rows);
       work_ += rows * (s.tokens.length() + rows) * heads;
       line += ", " + name(rows) + " rows to " + name(s);
     }
@@ -381,22 +382,19 @@ class World {
     options.offset = offset;
     const bool checked = layer_.check(matrix(std::as_const(x)), caches, matrix(y), options).ok();
     if (answer != Answer::either)
-      require(checked == (answer == Answer::taken && pages_each),
+      require(checked == (answer == Answer::taken && have_room(parts)),
               checked ? "a forward that must be refused is not checked as good"
                       : "a forward that must be taken is checked as good");
-    // Copies of a page that is shared are there for the caches before the one for which no page is left.
-    bool room = checked;
-    for (std::size_t i = 0; room && i < parts.size(); ++i) {
+    for (std::size_t i = 0; checked && i < parts.size(); ++i) {
       Tokens<S>& t = sequences_[parts[i].sequence].tokens;
-      room = t.make_room(room_, t.length(), t.length() + lengths[i]);
+      require(t.make_room(room_, t.length(), t.length() + lengths[i]), "a forward that is taken has its pages");
     }
     const bool done = !refused([&] { layer_.forward(matrix(std::as_const(x)), caches, matrix(y), options); });
-    require(done == (room && (finite || !ls::is_quantised<S>)),
+    require(done == (checked && (finite || !ls::is_quantised<S>)),
             done ? "a forward that must be refused is refused" : "a forward that was checked as good is done");
     if (!done) {
-      for (std::size_t i = 0; checked && i < parts.size(); ++i)
-        after_failure(sequences_[parts[i].sequence], lengths[i]);
-      return;
+      for (std::size_t i = 0; checked && i < parts.size(); ++i) sequences_[parts[i].sequence].tokens.release();
+      return;  // what each cache then shows is checked after every step
     }
     Index done_rows = 0;
     for (const Part& part : parts) {
@@ -411,17 +409,24 @@ class World {
     }
   }
 
-  /// A forward of `rows` failed half-way: rings may have lost what it pushed out, but no key that a next row may see.
-  void after_failure(Sequence& s, Index rows) {
-    s.tokens.release();
-    if (room_.kind != Room::ring) return;
-    const Index n = s.tokens.length();
-    const ls::KeyRange missing = s.cache.missing_after(0);
-    const Index last = (ls::ceil_div(n + rows, ls::block_keys) - room_.ring_blocks()) * ls::block_keys;
-    require(missing.last <= std::max(last, ls::Index{0}) || !s.tokens.holds(missing.last - 1, missing.last),
-            "a forward that fails pushes out no more than one that succeeds");
-    for (Index p = missing.first; p < missing.last && p < n; ++p) s.tokens.held[at(p)] = false;
-    require(s.tokens.holds(n - room_.size.window + 1, n), "after a forward that failed the window is held");
+  /// Whether there are pages for all these rows. A page whose holders all write to it is copied for all but one.
+  bool have_room(const std::vector<Part>& parts) const {
+    if (room_.kind != Room::paged) return true;
+    Index needed = 0;
+    std::map<Pages::Page, std::pair<Index, Index>, std::owner_less<>> written;  // holders and writers
+    for (const Part& part : parts) {
+      const Tokens<S>& t = sequences_[part.sequence].tokens;
+      const Index first = t.length(), last = first + static_cast<Index>(part.inputs.size());
+      if (first == last) continue;
+      const Index held = static_cast<Index>(t.pages.size()), blocks = ls::ceil_div(last, ls::block_keys);
+      needed += std::max(blocks - held, Index{0});
+      for (Index b = first / ls::block_keys; b < std::min(blocks, held); ++b) {
+        const auto holders = static_cast<Index>(t.pages[at(b)].use_count());
+        ++written.try_emplace(t.pages[at(b)], holders, 0).first->second.second;
+      }
+    }
+    for (const auto& [page, use] : written) needed += std::min(use.first - 1, use.second);
+    return needed <= room_.pages->free();
   }
 
   /// Rows have been taken: what came out, and what went into the cache.

@@ -85,17 +85,10 @@ class BlockArray {
  public:
   BlockArray() noexcept = default;
   BlockArray(const CacheShape& shape, Index blocks, MemorySource source)
-      : bytes_(shape),
+      : memory_(static_cast<std::size_t>(shape.kv_heads * blocks * BlockBytes<S>(shape).all()), source),
+        bytes_(shape),
         blocks_(blocks),
-        kv_heads_(shape.kv_heads),
-        memory_(static_cast<std::size_t>(shape.kv_heads * blocks * bytes_.all()), source) {}
-  BlockArray(const BlockArray&) = default;
-  // A moved array is empty.
-  BlockArray(BlockArray&& other) noexcept { swap(other); }
-  BlockArray& operator=(BlockArray other) noexcept {
-    swap(other);
-    return *this;
-  }
+        kv_heads_(shape.kv_heads) {}
 
   Index blocks() const noexcept { return blocks_; }
   Index bytes() const noexcept { return static_cast<Index>(memory_.size()); }
@@ -127,46 +120,39 @@ class BlockArray {
     }
   }
 
-  void swap(BlockArray& other) noexcept {
-    std::swap(bytes_, other.bytes_);
-    std::swap(blocks_, other.blocks_);
-    std::swap(kv_heads_, other.kv_heads_);
-    memory_.swap(other.memory_);
-  }
-
  private:
+  AlignedBuffer memory_;
   BlockBytes<S> bytes_;
   Index blocks_ = 0;
   Index kv_heads_ = 0;
-  AlignedBuffer memory_;
 };
 
-/// f(token, d, index in the block's keys) for the keys of tokens 0 .. tokens - 1 at places at, at + 1, ... of a block,
-/// lanes of a tile together: they are neighbours there.
-template <class S, class F>
-[[gnu::always_inline]] inline void for_each_key(Index at, Index tokens, Index head_dim, F&& f) {
-  constexpr Index pair = BlockLayout<S>::pair;
-  const Index tile = BlockLayout<S>::key_tile(head_dim);
-  for (Index t = 0; t < tokens;) {
-    const Index lane = (at + t) % lanes, left = tokens - t, count = left < lanes - lane ? left : lanes - lane;
-    const Index base = (at + t) / lanes * tile + lane * pair;
-    for (Index d = 0; d < head_dim; ++d) {
-      const Index line = base + d / pair * (lanes * pair) + d % pair;
-      for (Index i = 0; i < count; ++i) f(t + i, d, line + i * pair);
-    }
-    t += count;
-  }
-}
+/// What a block has of a token.
+enum class Part { keys, values };
 
-/// The same for values: 16 dimensions of a token are neighbours.
-template <class S, class F>
-[[gnu::always_inline]] inline void for_each_value(Index at, Index tokens, Index v_head_dim, F&& f) {
+/// f(token, d, index among the block's keys or values) for rows [tokens, dim] of tokens at places at, at + 1, ... of a
+/// block, neighbours in memory together: lanes of a tile of keys, 16 dimensions of a value.
+template <Part part, class S, class F>
+[[gnu::always_inline]] inline void for_each_element(Index at, Index tokens, Index dim, F&& f) {
   constexpr Index pair = BlockLayout<S>::pair;
-  for (Index first = 0; first < v_head_dim; first += lanes) {
-    const Index dims = v_head_dim - first < lanes ? v_head_dim - first : lanes;
-    for (Index t = 0; t < tokens; ++t) {
-      const Index line = BlockLayout<S>::value(at + t, first);
-      for (Index d = 0; d < dims; ++d) f(t, first + d, line + d * pair);
+  if constexpr (part == Part::keys) {
+    const Index tile = BlockLayout<S>::key_tile(dim);
+    for (Index t = 0; t < tokens;) {
+      const Index lane = (at + t) % lanes, left = tokens - t, count = left < lanes - lane ? left : lanes - lane;
+      const Index base = (at + t) / lanes * tile + lane * pair;
+      for (Index d = 0; d < dim; ++d) {
+        const Index line = base + d / pair * (lanes * pair) + d % pair;
+        for (Index i = 0; i < count; ++i) f(t + i, d, line + i * pair);
+      }
+      t += count;
+    }
+  } else {
+    for (Index first = 0; first < dim; first += lanes) {
+      const Index dims = dim - first < lanes ? dim - first : lanes;
+      for (Index t = 0; t < tokens; ++t) {
+        const Index line = BlockLayout<S>::value(at + t, first);
+        for (Index d = 0; d < dims; ++d) f(t, first + d, line + d * pair);
+      }
     }
   }
 }
@@ -183,46 +169,41 @@ inline void put_scales(View<const float, 2> rows, float* scale) noexcept {
   }
 }
 
-/// Stores keys [tokens, head_dim] and values [tokens, v_head_dim] of one kv head, in the compute type, at places at,
-/// at + 1, ... of a block: rounded once, or as codes and scales.
-template <class S>
-void store_tokens(const WritableBlock<S>& block, Index at, View<const compute_t<S>, 2> keys,
-                  View<const compute_t<S>, 2> values) noexcept {
-  const Index tokens = keys.extent[0];
-  if constexpr (is_quantised<S>) {
+/// Stores rows [tokens, dim] at places at, at + 1, ... of a block: elements of storage as they are, numbers of the
+/// compute type rounded once, or as codes and scales.
+template <Part part, class S, class U>
+void store_rows(const WritableBlock<S>& block, Index at, View<const U, 2> rows) noexcept {
+  S* const elements = part == Part::keys ? block.keys : block.values;
+  const auto store = [=](auto converted) {
+    for_each_element<part, S>(at, rows.extent[0], rows.extent[1],
+                              [=](Index t, Index d, Index i) { elements[i] = converted(t, rows(t, d)); });
+  };
+  if constexpr (std::same_as<U, S>) {
+    store([](Index, S x) { return x; });
+  } else if constexpr (is_quantised<S>) {
     const FloatEnvironment environment;
-    put_scales(keys, block.key_scales + at);
-    put_scales(values, block.value_scales + at);
-    for_each_key<S>(at, tokens, keys.extent[1], [&](Index t, Index d, Index i) {
-      block.keys[i] = int8_code(keys(t, d), block.key_scales[at + t]);
-    });
-    for_each_value<S>(at, tokens, values.extent[1], [&](Index t, Index d, Index i) {
-      block.values[i] = int8_code(values(t, d), block.value_scales[at + t]);
-    });
+    float* const scales = (part == Part::keys ? block.key_scales : block.value_scales) + at;
+    put_scales(rows, scales);
+    store([scales](Index t, float x) { return int8_code(x, scales[t]); });
   } else {
-    for_each_key<S>(at, tokens, keys.extent[1],
-                    [&](Index t, Index d, Index i) { block.keys[i] = narrow<S>(keys(t, d)); });
-    for_each_value<S>(at, tokens, values.extent[1],
-                      [&](Index t, Index d, Index i) { block.values[i] = narrow<S>(values(t, d)); });
+    store([](Index, U x) { return narrow<S>(x); });
   }
 }
 
-/// Copies elements of storage as they are: rows of keys or of values into a block, and out of it.
-template <class S>
-void copy_keys_in(View<const S, 2> rows, S* keys, Index at) noexcept {
-  for_each_key<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { keys[i] = rows(t, d); });
-}
-template <class S>
-void copy_values_in(View<const S, 2> rows, S* values, Index at) noexcept {
-  for_each_value<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { values[i] = rows(t, d); });
-}
-template <class S>
-void copy_keys_out(const S* keys, Index at, View<S, 2> rows) noexcept {
-  for_each_key<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { rows(t, d) = keys[i]; });
-}
-template <class S>
-void copy_values_out(const S* values, Index at, View<S, 2> rows) noexcept {
-  for_each_value<S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) { rows(t, d) = values[i]; });
+/// The same out of a block: elements of storage as they are, or widened, codes times their scale.
+template <Part part, class Block, class U>
+void load_rows(const Block& block, Index at, View<U, 2> rows) noexcept {
+  using S = std::remove_cvref_t<decltype(*block.keys)>;
+  const S* const elements = part == Part::keys ? block.keys : block.values;
+  for_each_element<part, S>(at, rows.extent[0], rows.extent[1], [&](Index t, Index d, Index i) {
+    const S x = elements[i];
+    if constexpr (std::same_as<U, S>)
+      rows(t, d) = x;
+    else if constexpr (is_quantised<S>)
+      rows(t, d) = rounded(widen(x) * (part == Part::keys ? block.key_scales : block.value_scales)[at + t]);
+    else
+      rows(t, d) = widen(x);
+  });
 }
 
 /// f(block number, first place in the block, tokens) for the blocks that hold places [first, last).

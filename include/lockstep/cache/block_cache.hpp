@@ -3,6 +3,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "lockstep/cache/block.hpp"
 #include "lockstep/concepts.hpp"
@@ -14,11 +15,11 @@ struct Restore;  // cache/save.hpp
 
 /// The base of every cache of this library: keys (rotated) and values of one sequence in blocks of storage S. `Cache`,
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
-/// - `check_append(tokens)`;
 /// - `make_room(first, last)`: makes places [first, last) writable, or raises and changes nothing;
 /// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
 /// - `settle()`: called after each change of the length; noexcept;
-/// - `release()`: gives back what holds no place below length(), called after it went down; noexcept.
+/// - `release()`: gives back what holds no place below length(), called after it went down; noexcept;
+/// - of check_append(), check_truncate() and missing_after() its own, where those here do not say all.
 template <class Cache, CacheElement S>
 class BlockCache {
  public:
@@ -31,8 +32,12 @@ class BlockCache {
   CacheShape shape() const noexcept { return shape_; }
   /// Tokens appended, whether all are still held or not.
   Index length() const noexcept { return length_; }
+  /// Tokens that fit, as far as there is memory; of a ring 2^62, which is without end.
+  Index capacity() const noexcept { return capacity_; }
+  /// The places that are not held: none but in rings, unless the cache was restored from one that held fewer.
+  KeyRange missing_after(Index) const noexcept { return missing_; }
   /// The lowest place from which on all are held.
-  Index first() const noexcept { return missing_.empty() ? 0 : missing_.last; }
+  Index first() const noexcept { return self().missing_after(0).last; }
 
   /// Which rotary table the keys were rotated by: a number that its maker gives it, 0 where unknown. Copied with the
   /// cache; an empty cache knows none.
@@ -43,16 +48,21 @@ class BlockCache {
   /// Places [256 b, 256 b + 256) of one kv head; what lies at or beyond length(), or is missing, is unspecified.
   CacheBlock<S> block(Index kv_head, Index b) const noexcept { return self().writable(kv_head, b).read_only(); }
 
+  /// ok, or why so many more tokens cannot be appended.
+  Status check_append(Index tokens) const noexcept {
+    if (tokens < 0 || tokens > capacity_ - length_)
+      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
+                            tokens, length_, capacity_);
+    return {};
+  }
+
   /// Stores the next tokens: keys [tokens, kv_heads, head_dim], values [tokens, kv_heads, v_head_dim]. All or nothing.
   /// Errors: those of check_append(); other shapes; for int8, numbers that are not finite.
   void append(View<const Compute, 3> keys, View<const Compute, 3> values) {
     const Index tokens = keys.extent[0];
     raise_unless_ok(self().check_append(tokens));
     raise_unless_ok(check_rows(keys, values, tokens));
-    self().make_room(length_, length_ + tokens);
-    store(keys, values, length_);
-    length_ += tokens;
-    self().settle();
+    put(length_, keys, values);
   }
 
   /// Takes the memory that the next `tokens` need, so that appending them cannot fail for want of it; what is not used
@@ -71,11 +81,7 @@ class BlockCache {
     raise_unless_ok(check_rows(keys, values, tokens));
     if (tokens > length_ - first) raise_unless_ok(self().check_append(tokens - (length_ - first)));
     raise_unless_ok(check_places("first", {first, first + tokens}));
-    self().make_room(first, first + tokens);
-    store(keys, values, first);
-    if (first + tokens <= length_) return;
-    length_ = first + tokens;
-    self().settle();
+    put(first, keys, values);
   }
 
   /// Stores token i at place (first + i) mod length(): a ring over what is there. The length stays. All or nothing.
@@ -150,9 +156,10 @@ class BlockCache {
         const CacheBlock<S> from = block(g, (place + tokens) / block_keys);
         const WritableBlock<S> to = self().writable(g, place / block_keys);
         copy_token<S>(from, (place + tokens) % block_keys, to, place % block_keys, shape_.head_dim, shape_.v_head_dim);
-        load_key(to, place % block_keys, row.data());
+        const View<Compute, 2> key(row.data(), {1, shape_.head_dim}, {0, 1});
+        load_rows<Part::keys>(to, place % block_keys, key);
         position.shift(row.data(), -tokens);
-        store_key(to, place % block_keys, View<const Compute, 2>(row.data(), {1, shape_.head_dim}, {0, 1}));
+        store_rows<Part::keys>(to, place % block_keys, View<const Compute, 2>(key));
       }
     shorten(kept);
   }
@@ -162,35 +169,13 @@ class BlockCache {
   template <class U>
     requires ViewableAs<U, Value, 3>
   void export_keys(U&& out, Order order = Order::head_token_dim) const {
-    const auto rows = checked_export(View<Value, 3>(out), order, shape_.head_dim);
-    [[maybe_unused]] const FloatEnvironment environment;
-    for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
-      const CacheBlock<S> from = block(g, b);
-      const auto to = head_rows(rows, g, first, tokens);
-      if constexpr (is_quantised<S>)
-        for_each_key<S>(at, tokens, shape_.head_dim, [&](Index t, Index d, Index i) {
-          to(t, d) = rounded(widen(from.keys[i]) * from.key_scales[at + t]);
-        });
-      else
-        copy_keys_out(from.keys, at, to);
-    });
+    export_part<Part::keys>(View<Value, 3>(out), order, shape_.head_dim);
   }
   /// The values, into [kv_heads, length, v_head_dim] or [length, kv_heads, v_head_dim]. Errors: as above.
   template <class U>
     requires ViewableAs<U, Value, 3>
   void export_values(U&& out, Order order = Order::head_token_dim) const {
-    const auto rows = checked_export(View<Value, 3>(out), order, shape_.v_head_dim);
-    [[maybe_unused]] const FloatEnvironment environment;
-    for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
-      const CacheBlock<S> from = block(g, b);
-      const auto to = head_rows(rows, g, first, tokens);
-      if constexpr (is_quantised<S>)
-        for_each_value<S>(at, tokens, shape_.v_head_dim, [&](Index t, Index d, Index i) {
-          to(t, d) = rounded(widen(from.values[i]) * from.value_scales[at + t]);
-        });
-      else
-        copy_values_out(from.values, at, to);
-    });
+    export_part<Part::values>(View<Value, 3>(out), order, shape_.v_head_dim);
   }
 
   /// Replaces all that is stored, also which table() it was, by keys [kv_heads, length, head_dim] and values [kv_heads,
@@ -213,27 +198,43 @@ class BlockCache {
     length_ = tokens;
     self().settle();
     self().release();
-    if constexpr (is_quantised<S>)
-      store(k, v, 0);
-    else
-      for_each_part(0, tokens, [&](Index g, Index b, Index at, Index from, Index count) {
-        const WritableBlock<S> to = self().writable(g, b);
-        copy_keys_in(head_rows(k, g, from, count), to.keys, at);
-        copy_values_in(head_rows(v, g, from, count), to.values, at);
-      });
+    store(k, v, 0);
   }
 
+  /// Forgets all but the first `length` tokens, and gives back the pages of the others. Errors: a length beyond the
+  /// present one, or below 0; in a ring one where a row may see what is no longer held. Nothing is changed then.
+  void truncate(Index length) {
+    raise_unless_ok(self().check_truncate(length));
+    shorten(length);
+  }
+  /// ok, or the error that truncate() would raise.
+  Status check_truncate(Index length) const noexcept {
+    if (length < 0 || length > length_)
+      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_);
+    return {};
+  }
   void clear() noexcept { shorten(0); }  ///< forgets all tokens
 
  protected:
   BlockCache() noexcept = default;
-  explicit BlockCache(const CacheShape& shape) noexcept : shape_(shape) {}
+  BlockCache(const CacheShape& shape, Index capacity) noexcept : shape_(shape), capacity_(capacity) {}
   BlockCache(const BlockCache&) noexcept = default;
+  /// Moving leaves an empty cache without capacity.
+  BlockCache(BlockCache&& other) noexcept { swap(other); }
   BlockCache& operator=(const BlockCache&) noexcept = default;
+  BlockCache& operator=(BlockCache&& other) noexcept {
+    BlockCache moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
   ~BlockCache() = default;
 
-  /// Keeps the first `length` tokens, 0 <= length <= length().
+  /// Keeps the first `length` tokens, 0 <= length <= length(). What is not held stays so.
   void shorten(Index length) noexcept {
+    missing_ = self().missing_after(0);
+    set_length(length);
+  }
+  void set_length(Index length) noexcept {
     length_ = length;
     if (length <= missing_.first) missing_ = {};
     if (length < missing_.last) missing_.last = length;
@@ -243,14 +244,16 @@ class BlockCache {
   }
   void swap(BlockCache& other) noexcept {
     std::swap(shape_, other.shape_);
+    std::swap(capacity_, other.capacity_);
     std::swap(length_, other.length_);
     std::swap(missing_, other.missing_);
     std::swap(table_, other.table_);
   }
 
   CacheShape shape_;
+  Index capacity_ = 0;
   Index length_ = 0;
-  KeyRange missing_;  // places below length_ that are not held; empty: {0, 0}
+  KeyRange missing_;  // places below length_ that are lost: missing_after() has these at least; empty: {0, 0}
   std::uint64_t table_ = 0;
 
  private:
@@ -283,11 +286,12 @@ class BlockCache {
     return check_finite("values", values);
   }
   Status check_places(const char* argument, KeyRange places) const noexcept {
-    if (const KeyRange gone = intersection(places, missing_); !gone.empty())
+    const KeyRange missing = self().missing_after(0);
+    if (const KeyRange gone = intersection(places, missing); !gone.empty())
       return Status::invalid(argument,
                              "given place %" PRId64 ", allowed none of %" PRId64 " to %" PRId64
                              ", which the cache does not hold",
-                             gone.first, missing_.first, missing_.last - 1);
+                             gone.first, missing.first, missing.last - 1);
     return {};
   }
   /// Whether a policy may have rotated these keys.
@@ -306,11 +310,15 @@ class BlockCache {
     if (order == Order::token_head_dim) return {tokens, shape_.kv_heads, dim};
     return {shape_.kv_heads, tokens, dim};
   }
-  /// The place of an export as [tokens, heads, dim].
-  View<Value, 3> checked_export(View<Value, 3> out, Order order, Index dim) const {
+  template <Part part>
+  void export_part(View<Value, 3> out, Order order, Index dim) const {
     raise_unless_ok(check_shape("out", out, ordered(order, length_, dim)));
     raise_unless_ok(check_places("cache", {0, length_}));
-    return tokens_first(out, order);
+    const View<Value, 3> rows = tokens_first(out, order);
+    [[maybe_unused]] const FloatEnvironment environment;
+    for_each_part(0, length_, [&](Index g, Index b, Index at, Index first, Index tokens) {
+      load_rows<part>(block(g, b), at, head_rows(rows, g, first, tokens));
+    });
   }
 
   /// f(kv head, block, first place in it, first place, tokens) over places [first, last).
@@ -330,29 +338,33 @@ class BlockCache {
     return View<U, 2>(rows.data + first * rows.stride[0] + g * rows.stride[1], {tokens, rows.extent[2]},
                       {rows.stride[0], rows.stride[2]});
   }
-  /// One key of a block as numbers, and back.
-  void load_key(const WritableBlock<S>& from, Index at, Compute* row) const noexcept {
-    for_each_key<S>(at, 1, shape_.head_dim, [&](Index, Index d, Index i) {
-      row[d] = widen(from.keys[i]);
-      if constexpr (is_quantised<S>) row[d] = rounded(row[d] * from.key_scales[at]);
-    });
-  }
-  void store_key(const WritableBlock<S>& to, Index at, View<const Compute, 2> row) const noexcept {
-    if constexpr (is_quantised<S>) put_scales(row, to.key_scales + at);
-    for_each_key<S>(at, 1, shape_.head_dim, [&](Index, Index d, Index i) {
-      if constexpr (is_quantised<S>)
-        to.keys[i] = int8_code(row(0, d), to.key_scales[at]);
-      else
-        to.keys[i] = narrow<S>(row(0, d));
-    });
-  }
-
-  void store(View<const Compute, 3> keys, View<const Compute, 3> values, Index first) noexcept {
+  /// Stores rows at places from `first` on, for which there is room.
+  template <class U>
+  void store(View<const U, 3> keys, View<const U, 3> values, Index first) noexcept {
     for_each_part(first, first + keys.extent[0], [&](Index g, Index b, Index at, Index place, Index tokens) {
-      store_tokens(self().writable(g, b), at, head_rows(keys, g, place - first, tokens),
-                   head_rows(values, g, place - first, tokens));
+      const WritableBlock<S> to = self().writable(g, b);
+      store_rows<Part::keys>(to, at, head_rows(keys, g, place - first, tokens));
+      store_rows<Part::values>(to, at, head_rows(values, g, place - first, tokens));
     });
   }
+  /// The same for rows that have been checked; the length grows with them.
+  void put(Index first, View<const Compute, 3> keys, View<const Compute, 3> values) {
+    const Index last = first + keys.extent[0];
+    self().make_room(first, last);
+    store(keys, values, first);
+    if (last <= length_) return;
+    length_ = last;
+    self().settle();
+  }
+};
+
+/// What a cache without a storage type is: a name only, until a layer rebinds it.
+template <template <class> class Cache>
+class UnboundCache {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::cache;
+  template <class T>
+  using rebind = Cache<T>;
 };
 
 }  // namespace lockstep::detail

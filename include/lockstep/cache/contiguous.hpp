@@ -37,89 +37,51 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
 
   /// Room for `capacity` tokens. Errors: kv_heads or a head size below 1, a capacity below 0, an initial size beyond
   /// it, or sizes beyond 63 bits.
-  ContiguousCache(CacheShape shape, Index capacity, CacheMemory memory = {}) : Base(shape), capacity_(capacity) {
+  ContiguousCache(CacheShape shape, Index capacity, CacheMemory memory = {}) : Base(shape, capacity) {
     raise_unless_ok(detail::check_cache_sizes<S>(shape, "capacity", capacity));
     if (memory.initial < -1 || memory.initial > capacity)
       raise(Status::length("initial", "given %" PRId64 " tokens, allowed 0 to %" PRId64 ", or -1 for these",
                            memory.initial, capacity));
     blocks_ = detail::BlockArray<S>(shape, ceil_div(memory.initial == -1 ? capacity : memory.initial, block_keys),
                                     memory.source);
-    source_ = memory.source;
   }
 
   ContiguousCache(const ContiguousCache&) = default;
   /// Moving leaves an empty cache without capacity.
-  ContiguousCache(ContiguousCache&& other) noexcept { swap(other); }
-  ContiguousCache& operator=(ContiguousCache other) noexcept {
-    swap(other);
-    return *this;
-  }
+  ContiguousCache(ContiguousCache&&) noexcept = default;
+  ContiguousCache& operator=(const ContiguousCache& other) { return *this = ContiguousCache(other); }
+  ContiguousCache& operator=(ContiguousCache&&) noexcept = default;
 
-  /// Tokens that fit.
-  Index capacity() const noexcept { return capacity_; }
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
 
-  Status check_append(Index tokens) const noexcept {
-    if (tokens < 0 || tokens > capacity_ - this->length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
-                            tokens, this->length_, capacity_);
-    return {};
-  }
-  /// The places that are not held: none, unless the cache was restored from one that held fewer.
-  KeyRange missing_after(Index) const noexcept { return this->missing_; }
-
-  /// Forgets all but the first `length` tokens. Errors: a length beyond the present one, or below 0.
-  void truncate(Index length) {
-    raise_unless_ok(check_truncate(length));
-    this->shorten(length);
-  }
-  Status check_truncate(Index length) const noexcept {
-    if (length < 0 || length > this->length_)
-      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
-    return {};
-  }
-
   /// An empty cache of the same shape, capacity and source of memory.
   ContiguousCache empty_like() const {
-    return ContiguousCache(this->shape_, capacity_, {blocks_.blocks() < most_blocks() ? 0 : -1, source_});
+    return ContiguousCache(this->shape_, this->capacity_,
+                           {blocks_.blocks() < most_blocks() ? 0 : -1, blocks_.source()});
   }
 
  private:
-  Index most_blocks() const noexcept { return ceil_div(capacity_, block_keys); }
+  Index most_blocks() const noexcept { return ceil_div(this->capacity_, block_keys); }
 
   void make_room(Index, Index last) {
     const Index held = blocks_.blocks(), needed = ceil_div(last, block_keys);
     if (needed <= held) return;
     const Index doubled = 2 * held < most_blocks() ? 2 * held : most_blocks();
-    detail::BlockArray<S> grown(this->shape_, needed > doubled ? needed : doubled, source_);
+    detail::BlockArray<S> grown(this->shape_, needed > doubled ? needed : doubled, blocks_.source());
     for (Index b = 0; b < held; ++b) grown.copy_block(b, blocks_, b);
-    blocks_.swap(grown);
+    blocks_ = std::move(grown);
   }
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept { return blocks_.block(kv_head, b); }
   void settle() noexcept {}
   void release() noexcept {}
 
-  void swap(ContiguousCache& other) noexcept {
-    Base::swap(other);
-    std::swap(capacity_, other.capacity_);
-    std::swap(source_, other.source_);
-    blocks_.swap(other.blocks_);
-  }
-
-  Index capacity_ = 0;
-  MemorySource source_;
   detail::BlockArray<S> blocks_;
 };
 
 /// The contiguous cache with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class ContiguousCache<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::cache;
-  template <class T>
-  using rebind = ContiguousCache<T>;
-};
+class ContiguousCache<void> : public detail::UnboundCache<ContiguousCache> {};
 
 static_assert(KeyValueCache<ContiguousCache<float>> && KeyValueCache<ContiguousCache<Eigen::bfloat16>>);
 static_assert(KeyValueCache<ContiguousCache<std::int8_t>>);

@@ -61,7 +61,7 @@ class ModelCache {
     return sum;
   }
 
-  /// ok if every layer stands at the same position and has room for `tokens` more.
+  /// ok if every layer stands at the same position and all have room for `tokens` more.
   Status check_begin(Index tokens) const noexcept {
     for (const Any& any : caches_) {
       if (length_of(any) != length())
@@ -73,7 +73,14 @@ class ModelCache {
           !s.ok())
         return s;
     }
-    return {};
+    Status together;
+    const auto check = [&]<class K>(const K*) {
+      const auto at = [&](Index i) { return std::get_if<K>(&caches_[static_cast<std::size_t>(i)]); };
+      together = detail::check_append_together<K>(layers(), at, [&](Index) { return tokens; });
+      return together.ok();
+    };
+    static_cast<void>((check(static_cast<const Caches*>(nullptr)) && ...));
+    return together;
   }
   /// The one reading of the position. Errors: those of check_begin().
   Step begin(Index tokens) const {
@@ -81,30 +88,31 @@ class ModelCache {
     return {length(), tokens};
   }
 
-  /// Forgets what layers have appended since begin(): after a forward that failed between layers. Errors: a layer whose
-  /// cache no longer holds what it needs there, which a step of at most append_limit() tokens does not bring about;
-  /// nothing is changed then.
-  void rollback(const Step& step) {
-    shorten(step.offset, [&step](const auto& cache) { return cache.length() > step.offset; });
-  }
+  /// Forgets what layers have appended since begin(): after a forward that failed between layers. A cache that takes
+  /// back so many tokens is as it was. Errors: a layer whose cache no longer holds what it needs there, which a step of
+  /// at most append_limit() tokens does not bring about; nothing is changed then.
+  void rollback(const Step& step) { shorten<true>(step.offset); }
   /// Keeps the first `length` tokens in every layer. Errors: a length beyond a layer's, or below 0, or one at which a
   /// layer's cache no longer holds what it needs; nothing is changed then.
-  void truncate(Index length) {
-    shorten(length, [](const auto&) { return true; });
-  }
+  void truncate(Index length) { shorten<false>(length); }
   void clear() { rollback({}); }  ///< forgets all tokens
 
  private:
-  /// The caches that are chosen, each down to `length`: all of them or none.
-  template <class Chosen>
-  void shorten(Index length, Chosen chosen) {
+  /// Every cache, or every longer one rolled back, down to `length`: all of them or none.
+  template <bool back>
+  void shorten(Index length) {
+    const auto stays = [length](const auto& cache) { return back && cache.length() <= length; };
     for (const Any& any : caches_)
       raise_unless_ok(std::visit(
-          [&](const auto& cache) { return chosen(cache) ? detail::check_truncate(cache, length) : Status{}; }, any));
+          [&](const auto& cache) { return stays(cache) ? Status{} : detail::check_truncate(cache, length); }, any));
     for (Any& any : caches_)
       std::visit(
           [&](auto& cache) {
-            if (chosen(cache)) cache.truncate(length);
+            if (stays(cache)) return;
+            if constexpr (back)
+              detail::roll_back(cache, length);
+            else
+              cache.truncate(length);
           },
           any);
   }

@@ -2,6 +2,7 @@
 // stored once.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -18,18 +19,15 @@ template <class S>
 class PageStore {
  public:
   PageStore(CacheShape shape, Index pages, MemorySource source)
-      : shape_(shape),
-        bytes_(shape),
-        memory_(static_cast<std::size_t>(pages * page_bytes()), source),
-        holders_(static_cast<std::size_t>(pages), 0) {
+      : shape_(shape), blocks_(shape, pages, source), holders_(static_cast<std::size_t>(pages), 0) {
     free_.reserve(holders_.size());
     for (Index page = pages; page-- > 0;) free_.push_back(page);
   }
 
   const CacheShape& shape() const noexcept { return shape_; }
-  Index pages() const noexcept { return static_cast<Index>(holders_.size()); }
-  Index page_bytes() const noexcept { return shape_.kv_heads * bytes_.all(); }
-  Index bytes() const noexcept { return static_cast<Index>(memory_.size()); }
+  Index pages() const noexcept { return blocks_.blocks(); }
+  Index bytes() const noexcept { return blocks_.bytes(); }
+  Index page_bytes() const noexcept { return shape_.kv_heads * BlockBytes<S>(shape_).all(); }
   Index free_pages() const noexcept {
     const std::lock_guard lock(mutex_);
     return static_cast<Index>(free_.size());
@@ -57,33 +55,20 @@ class PageStore {
     for (Index i = 0; i < count; ++i)
       if (--holders(pages[i]) == 0) free_.push_back(pages[i]);  // within what was reserved
   }
-  bool is_shared(Index page) const noexcept {
+  /// Whether others hold a page too, so many that let go of it apart.
+  bool is_shared(Index page, Index apart = 0) const noexcept {
     const std::lock_guard lock(mutex_);
-    return holders_[static_cast<std::size_t>(page)] > 1;
+    return holders_[static_cast<std::size_t>(page)] > 1 + apart;
   }
 
-  /// Per kv head a page has the keys, the values, and the scales of both.
-  WritableBlock<S> block(Index page, Index kv_head) const noexcept {
-    std::byte* keys = memory_.data() + page * page_bytes() + kv_head * bytes_.all();
-    std::byte* values = keys + bytes_.keys;
-    WritableBlock<S> block{reinterpret_cast<S*>(keys), reinterpret_cast<S*>(values)};
-    if constexpr (is_quantised<S>) {
-      block.key_scales = reinterpret_cast<float*>(values + bytes_.values);
-      block.value_scales = reinterpret_cast<float*>(values + bytes_.values + bytes_.scales);
-    }
-    return block;
-  }
-  void copy_page(Index to, Index from) noexcept {
-    std::memcpy(memory_.data() + to * page_bytes(), memory_.data() + from * page_bytes(),
-                static_cast<std::size_t>(page_bytes()));
-  }
+  WritableBlock<S> block(Index page, Index kv_head) const noexcept { return blocks_.block(kv_head, page); }
+  void copy_page(Index to, Index from) noexcept { blocks_.copy_block(to, blocks_, from); }
 
  private:
   Index& holders(Index page) noexcept { return holders_[static_cast<std::size_t>(page)]; }
 
   CacheShape shape_;
-  BlockBytes<S> bytes_;
-  AlignedBuffer memory_;
+  BlockArray<S> blocks_;
   mutable std::mutex mutex_;
   std::vector<Index> holders_;  // caches that hold a page
   std::vector<Index> free_;     // its last page is taken next
@@ -147,7 +132,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   explicit PagedCache(const PagePool<S>& pool) : PagedCache(pool, pool.pages() * block_keys) {}
   /// For `capacity` tokens at most; the block table is made for so many, pages are taken as tokens come. Errors: a
   /// capacity below 0.
-  PagedCache(const PagePool<S>& pool, Index capacity) : Base(pool.shape()), capacity_(capacity), store_(pool.store_) {
+  PagedCache(const PagePool<S>& pool, Index capacity) : Base(pool.shape(), capacity), store_(pool.store_) {
     raise_unless_ok(detail::check_cache_sizes<S>(pool.shape(), "capacity", capacity));
     const Index most = ceil_div(capacity, block_keys), pages = pool.pages();
     table_of_pages_.reserve(static_cast<std::size_t>(most < pages ? most : pages));
@@ -163,7 +148,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   }
 
   /// A fork.
-  PagedCache(const PagedCache& other) : Base(other), capacity_(other.capacity_), store_(other.store_) {
+  PagedCache(const PagedCache& other) : Base(other), store_(other.store_) {
     table_of_pages_.reserve(other.table_of_pages_.capacity());
     table_of_pages_ = other.table_of_pages_;
     if (store_ != nullptr) store_->share(table_of_pages_.data(), pages());
@@ -180,14 +165,12 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   PagedCache fork() const { return *this; }
   /// Another sequence with the first `length` tokens. Errors: a length beyond the present one, or below 0.
   PagedCache fork(Index length) const {
-    raise_unless_ok(check_truncate(length));
+    raise_unless_ok(this->check_truncate(length));
     PagedCache prefix(*this);
     prefix.shorten(length);
     return prefix;
   }
 
-  /// Tokens that fit, as far as the pool has pages.
-  Index capacity() const noexcept { return capacity_; }
   /// Pages held, shared ones too.
   Index pages() const noexcept { return static_cast<Index>(table_of_pages_.size()); }
   /// Their memory, in bytes.
@@ -195,24 +178,37 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
 
   /// Also whether the pool has pages at this moment: other threads may take them before append() does.
   Status check_append(Index tokens) const noexcept {
-    if (tokens < 0 || tokens > capacity_ - this->length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
-                            tokens, this->length_, capacity_);
-    if (tokens == 0) return {};
+    if (Status s = Base::check_append(tokens); !s.ok() || tokens == 0) return s;
     return check_pages(pages_needed(this->length_, this->length_ + tokens));
   }
-  /// The places that are not held: none, unless the cache was restored from one that held fewer.
-  KeyRange missing_after(Index) const noexcept { return this->missing_; }
-
-  /// Forgets all but the first `length` tokens and gives back the pages of the others. Errors: a length beyond the
-  /// present one, or below 0.
-  void truncate(Index length) {
-    raise_unless_ok(check_truncate(length));
-    this->shorten(length);
-  }
-  Status check_truncate(Index length) const noexcept {
-    if (length < 0 || length > this->length_)
-      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
+  /// Whether pools have the pages, at this moment, for appending tokens(i) to each of the caches at(i), i < count; null
+  /// is none. A page that caches share is copied for all of them but the last holder.
+  template <class At, class Tokens>
+  static Status check_append_together(Index count, const At& at, const Tokens& tokens) noexcept {
+    for (Index i = 0; i < count; ++i) {
+      // Pool by pool, with the first of its caches.
+      const detail::PageStore<S>* store = store_of(at(i));
+      Index caches = 0, needed = 0;
+      bool counted = store == nullptr;
+      for (Index c = 0; c < i && !counted; ++c) counted = store_of(at(c)) == store;
+      if (counted) continue;
+      for (Index c = i; c < count; ++c) {
+        if (store_of(at(c)) != store || tokens(c) == 0) continue;
+        const PagedCache& cache = *at(c);
+        ++caches;
+        needed += cache.pages_needed(cache.length_, cache.length_ + tokens(c), [&](Index b) {
+          Index earlier = 0;
+          for (Index e = i; e < c; ++e)
+            if (store_of(at(e)) == store) earlier += at(e)->writes_page(b, cache.page(b), tokens(e));
+          return earlier;
+        });
+      }
+      if (const Index free = store->free_pages(); needed > free)
+        return Status::length("pages",
+                              "given appends to %" PRId64 " caches that need %" PRId64 " together, allowed %" PRId64
+                              ": the pool has no more",
+                              caches, needed, free);
+    }
     return {};
   }
 
@@ -220,19 +216,32 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   PagedCache empty_like() const {
     PagedCache empty;
     empty.shape_ = this->shape_;
-    empty.capacity_ = capacity_;
+    empty.capacity_ = this->capacity_;
     empty.store_ = store_;
     empty.table_of_pages_.reserve(table_of_pages_.capacity());
     return empty;
   }
 
  private:
-  /// New pages, and copies of shared ones, for writing places [first, last).
-  Index pages_needed(Index first, Index last) const noexcept {
-    Index needed = ceil_div(last, block_keys) - pages();
-    needed = needed > 0 ? needed : 0;
-    for (Index b = first / block_keys; b * block_keys < last && b < pages(); ++b) needed += store_->is_shared(page(b));
+  static const detail::PageStore<S>* store_of(const PagedCache* cache) noexcept {
+    return cache == nullptr ? nullptr : cache->store_.get();
+  }
+  /// Whether appending `tokens` writes to this page as block b.
+  bool writes_page(Index b, Index of_block, Index tokens) const noexcept {
+    return b < pages() && page(b) == of_block && b >= this->length_ / block_keys &&
+           b * block_keys < this->length_ + tokens && tokens > 0;
+  }
+  /// New pages, and copies of shared ones, for writing places [first, last). Earlier(b): how many holders of block b's
+  /// page will have let go of it.
+  template <class Earlier>
+  Index pages_needed(Index first, Index last, Earlier&& earlier) const noexcept {
+    Index needed = std::max(ceil_div(last, block_keys) - pages(), Index{0});
+    for (Index b = first / block_keys; b * block_keys < last && b < pages(); ++b)
+      needed += store_->is_shared(page(b)) && store_->is_shared(page(b), earlier(b));
     return needed;
+  }
+  Index pages_needed(Index first, Index last) const noexcept {
+    return pages_needed(first, last, [](Index) { return Index{0}; });
   }
   Status check_pages(Index needed) const noexcept {
     if (const Index free = store_->free_pages(); needed > free)
@@ -245,33 +254,22 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     if (first >= last) return;
     const Index needed = pages_needed(first, last);
     if (needed == 0) return;
-    const auto held = table_of_pages_.size();
-    const auto all = static_cast<std::size_t>(pages() + needed);
+    const Index held = pages(), wanted = std::max(held, ceil_div(last, block_keys));
+    const auto all = static_cast<std::size_t>(held + needed);
     if (table_of_pages_.capacity() < all) table_of_pages_.reserve(all);
     // Those that replace shared pages wait at the end of the table for a moment.
-    if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); }))
-      raise(check_pages(needed).ok()
-                ? Status::length("pages",
-                                 "given an append that needs %" PRId64 ", allowed fewer: other caches were faster",
-                                 needed)
-                : check_pages(needed));
-    Index replacing = static_cast<Index>(table_of_pages_.size());
-    for (Index b = first / block_keys; b * block_keys < last && b < static_cast<Index>(held); ++b) {
-      if (replacing == most_pages(last, held) || !store_->is_shared(page(b))) continue;
-      const Index copy = page(--replacing), original = page(b);
-      store_->copy_page(copy, original);
-      page(b) = copy;
-      store_->give_back(&original, 1);
+    if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); })) {
+      raise_unless_ok(check_pages(needed));
+      raise(Status::length("pages", "given an append that needs %" PRId64 ", allowed fewer: other caches were faster",
+                           needed));
     }
-    // Another holder may have let go meanwhile: then a page that was taken is not needed.
-    const Index wanted = most_pages(last, held);
-    if (replacing > wanted) store_->give_back(table_of_pages_.data() + wanted, replacing - wanted);
-    table_of_pages_.resize(static_cast<std::size_t>(wanted));
-  }
-  /// Pages of the table once places up to `last` are there.
-  static Index most_pages(Index last, std::size_t held) noexcept {
-    const Index needed = ceil_div(last, block_keys);
-    return needed > static_cast<Index>(held) ? needed : static_cast<Index>(held);
+    for (Index b = first / block_keys; b < held && b * block_keys < last && pages() > wanted; ++b) {
+      if (!store_->is_shared(page(b))) continue;
+      std::swap(page(b), table_of_pages_.back());
+      store_->copy_page(page(b), table_of_pages_.back());
+      drop_pages(pages() - 1);
+    }
+    drop_pages(wanted);  // another holder may have let go meanwhile: then a page that was taken is not needed
   }
   void settle() noexcept {}
   void release() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
@@ -288,24 +286,17 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
 
   void swap(PagedCache& other) noexcept {
     Base::swap(other);
-    std::swap(capacity_, other.capacity_);
     store_.swap(other.store_);
     table_of_pages_.swap(other.table_of_pages_);
   }
 
-  Index capacity_ = 0;
   std::shared_ptr<detail::PageStore<S>> store_;
   std::vector<Index> table_of_pages_;  // page of block b
 };
 
 /// The paged cache with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class PagedCache<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::cache;
-  template <class T>
-  using rebind = PagedCache<T>;
-};
+class PagedCache<void> : public detail::UnboundCache<PagedCache> {};
 
 static_assert(KeyValueCache<PagedCache<float>> && KeyValueCache<PagedCache<std::int8_t>>);
 

@@ -1,7 +1,7 @@
 // The cache for windows: constant memory, old blocks make room for new ones.
 #pragma once
 
-#include <utility>
+#include <algorithm>
 
 #include "lockstep/cache/block_cache.hpp"
 #include "lockstep/cache/contiguous.hpp"
@@ -19,14 +19,17 @@ struct RingSize {
 /// counts all tokens; what is too old is overwritten.
 ///
 /// Memory, taken at construction, is whole blocks of 256 places: ceil(sink_tokens / 256) that are pinned, and a ring of
-/// ceil((window + slack - 1) / 256) + 1, in which the block of place p follows that of p - 256. After any append the
-/// last window + slack tokens are held, and up to 255 more; and the pinned ones. One append brings at most slack + 1
-/// tokens: then the first of them still finds its window. A layer splits longer forwards itself.
+/// ceil((window + slack - 1) / 256) + 1, in which the block of place p follows that of p - 256. The last held() tokens,
+/// window + slack or some more, are held, and the pinned ones. One append brings at most slack + 1 tokens: then the
+/// first of them still finds its window. A layer splits longer forwards itself.
 ///
 /// truncate(n) is allowed as long as every key that a row at n may see, places n - window + 1 to n - 1, is held: by up
-/// to slack tokens back always. What has been overwritten does not come back by it: first() does not go down. So a
-/// forward that fails half-way, as by an executor that throws, leaves the length and every key that a row there may
-/// see, but may have pushed out older ones.
+/// to slack tokens back always. What has been given up does not come back by it: first() does not go down.
+///
+/// The other places of the ring, slack + 1 or, where slack is above 254, 255 at least, are there for what may have to
+/// be taken back: an append of so many overwrites none that is held. rollback() then restores everything, first() too.
+/// So a forward that fails half-way, as by an executor that throws, leaves a ring as it was, and one that would
+/// overwrite more works on a copy.
 template <class S = void>
 class RingCache : public detail::BlockCache<RingCache<S>, S> {
   using Base = detail::BlockCache<RingCache<S>, S>;
@@ -38,7 +41,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   RingCache() = default;
 
   /// Errors: kv_heads or a head size below 1, a window below 1, slack or sinks below 0, sizes beyond 63 bits.
-  RingCache(CacheShape shape, RingSize size, MemorySource source = {}) : Base(shape), size_(size) {
+  RingCache(CacheShape shape, RingSize size, MemorySource source = {}) : Base(shape, Index{1} << 62), size_(size) {
     constexpr Index limit = Index{1} << 46;
     if (size.window < 1 || size.slack < 0 || size.sink_tokens < 0 || size.window > limit || size.slack > limit ||
         size.sink_tokens > limit)
@@ -57,41 +60,35 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
   RingCache(const RingCache&) = default;
   /// Moving leaves a cache without blocks, which takes no tokens.
-  RingCache(RingCache&& other) noexcept { swap(other); }
-  RingCache& operator=(RingCache other) noexcept {
-    swap(other);
-    return *this;
-  }
+  RingCache(RingCache&&) noexcept = default;
+  RingCache& operator=(const RingCache& other) { return *this = RingCache(other); }
+  RingCache& operator=(RingCache&&) noexcept = default;
 
   const RingSize& size() const noexcept { return size_; }  ///< as constructed
-  /// Tokens in all: 2^62, which is without end.
-  Index capacity() const noexcept { return ring_ == 0 ? 0 : Index{1} << 62; }
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
   /// slack + 1.
   Index append_limit() const noexcept { return size_.slack + 1; }
+  /// How many of the last tokens are held, once there are so many.
+  Index held() const noexcept {
+    const Index spare = places() - size_.window - size_.slack;
+    return places() - (spare < append_limit() ? spare : append_limit());
+  }
 
   Status check_append(Index tokens) const noexcept {
-    if (tokens < 0 || (tokens > 0 && ring_ == 0) || tokens > append_limit())
-      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens,
-                            ring_ == 0 ? 0 : append_limit());
-    if (tokens > capacity() - this->length_)
+    const Index limit = this->capacity_ == 0 ? 0 : append_limit();
+    if (tokens < 0 || tokens > limit)
+      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens, limit);
+    if (tokens > this->capacity_ - this->length_)
       return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed 2^62 in all", tokens,
                             this->length_);
     return {};
   }
-  KeyRange missing_after(Index tokens) const noexcept { return missing_at(this->length_ + tokens); }
+  KeyRange missing_after(Index tokens) const noexcept { return without(held(), this->length_ + tokens); }
 
-  /// Forgets all but the first `length` tokens. Errors: a length beyond the present one, or below 0, or one where a row
-  /// may see what is no longer held; nothing is changed then.
-  void truncate(Index length) {
-    raise_unless_ok(check_truncate(length));
-    this->shorten(length);
-  }
   Status check_truncate(Index length) const noexcept {
-    if (length < 0 || length > this->length_)
-      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, this->length_);
-    if (const KeyRange gone = intersection({length - size_.window + 1, length}, this->missing_); !gone.empty())
+    if (Status s = Base::check_truncate(length); !s.ok()) return s;
+    if (const KeyRange gone = intersection({length - size_.window + 1, length}, missing_after(0)); !gone.empty())
       return Status::length("length",
                             "given %" PRId64 ", where a row may see places %" PRId64 " to %" PRId64
                             ", allowed lengths whose window is still held",
@@ -99,32 +96,37 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     return {};
   }
 
+  /// Whether rollback() restores everything after an append of so many tokens, also in pieces.
+  bool takes_back(Index tokens) const noexcept {
+    return tokens <= append_limit() && without(places(), this->length_ + tokens).last <= missing_after(0).last;
+  }
+  /// Forgets tokens that were appended since the cache had this length, which takes_back() had allowed: also what they
+  /// have pushed out is held again. Errors: those of truncate().
+  void rollback(Index length) {
+    raise_unless_ok(check_truncate(length));
+    this->set_length(length);
+  }
+
   /// An empty cache of the same shape, size and source of memory.
   RingCache empty_like() const { return RingCache(this->shape_, size_, blocks_.source()); }
 
  private:
-  /// The places below `length` that are not held at that length.
-  KeyRange missing_at(Index length) const noexcept {
-    const KeyRange pushed_out{pinned_ * block_keys, (ceil_div(length, block_keys) - ring_) * block_keys};
-    if (pushed_out.empty()) return this->missing_;
-    if (this->missing_.empty()) return pushed_out;
-    return {this->missing_.first < pushed_out.first ? this->missing_.first : pushed_out.first,
-            this->missing_.last > pushed_out.last ? this->missing_.last : pushed_out.last};
+  Index places() const noexcept { return ring_ * block_keys; }
+  /// The places that are lost, and those that are not among the last `tokens` of `length`.
+  KeyRange without(Index tokens, Index length) const noexcept {
+    const KeyRange pushed_out{pinned_ * block_keys, length - tokens};
+    const KeyRange lost = this->missing_;
+    if (pushed_out.empty()) return lost;
+    if (lost.empty()) return pushed_out;
+    return {std::min(lost.first, pushed_out.first), std::max(lost.last, pushed_out.last)};
   }
 
   void make_room(Index, Index) const noexcept {}
-  void settle() noexcept { this->missing_ = missing_at(this->length_); }
+  // Lost is what was overwritten.
+  void settle() noexcept { this->missing_ = without(places(), this->length_); }
   void release() noexcept {}
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept {
     return blocks_.block(kv_head, b < pinned_ ? b : pinned_ + (b - pinned_) % ring_);
-  }
-
-  void swap(RingCache& other) noexcept {
-    Base::swap(other);
-    std::swap(size_, other.size_);
-    std::swap(pinned_, other.pinned_);
-    std::swap(ring_, other.ring_);
-    blocks_.swap(other.blocks_);
   }
 
   RingSize size_;
@@ -135,14 +137,10 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
 /// The ring with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class RingCache<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::cache;
-  template <class T>
-  using rebind = RingCache<T>;
-};
+class RingCache<void> : public detail::UnboundCache<RingCache> {};
 
 static_assert(KeyValueCache<RingCache<float>> && KeyValueCache<RingCache<std::int8_t>>);
 static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>>);
+static_assert(detail::RollsBack<RingCache<float>>);
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // Caches to a stream and back: what was computed once need not be computed again, with the same bits.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cstring>
 #include <istream>
 #include <ostream>
 #include <utility>
@@ -46,60 +46,12 @@ static_assert(sizeof(SavedHeader) == 80 && std::is_trivially_copyable_v<SavedHea
 
 template <class S>
 constexpr std::uint64_t storage_code() noexcept {
-  if constexpr (std::same_as<S, float>)
-    return 1;
-  else if constexpr (std::same_as<S, double>)
-    return 2;
-  else if constexpr (std::same_as<S, Eigen::half>)
-    return 3;
-  else if constexpr (std::same_as<S, Eigen::bfloat16>)
-    return 4;
-  else
-    return 5;
+  constexpr bool is_one[] = {std::same_as<S, float>, std::same_as<S, double>, std::same_as<S, Eigen::half>,
+                             std::same_as<S, Eigen::bfloat16>, std::same_as<S, std::int8_t>};
+  std::uint64_t code = 1;
+  while (!is_one[code - 1]) ++code;
+  return code;
 }
-
-/// The tokens of one kv head in one block, in and out of plain memory: keys [tokens, head_dim], values [tokens,
-/// v_head_dim], for int8 scales of the keys [tokens] and of the values [tokens].
-template <class S>
-class PlainBlock {
- public:
-  explicit PlainBlock(const CacheShape& shape)
-      : shape_(shape),
-        keys_(static_cast<std::size_t>(block_keys * shape.head_dim)),
-        values_(static_cast<std::size_t>(block_keys * shape.v_head_dim)),
-        scales_(is_quantised<S> ? 2 * block_keys : 0) {}
-
-  void load(const CacheBlock<S>& block, Index at, Index tokens) noexcept {
-    copy_keys_out(block.keys, at, View<S, 2>::contiguous(keys_.data(), {tokens, shape_.head_dim}));
-    copy_values_out(block.values, at, View<S, 2>::contiguous(values_.data(), {tokens, shape_.v_head_dim}));
-    if constexpr (is_quantised<S>) {
-      std::memcpy(scales_.data(), block.key_scales + at, scale_bytes(tokens));
-      std::memcpy(scales_.data() + tokens, block.value_scales + at, scale_bytes(tokens));
-    }
-  }
-  void store(const WritableBlock<S>& block, Index at, Index tokens) const noexcept {
-    copy_keys_in(View<const S, 2>::contiguous(keys_.data(), {tokens, shape_.head_dim}), block.keys, at);
-    copy_values_in(View<const S, 2>::contiguous(values_.data(), {tokens, shape_.v_head_dim}), block.values, at);
-    if constexpr (is_quantised<S>) {
-      std::memcpy(block.key_scales + at, scales_.data(), scale_bytes(tokens));
-      std::memcpy(block.value_scales + at, scales_.data() + tokens, scale_bytes(tokens));
-    }
-  }
-  /// f(memory, bytes) for each array.
-  template <class F>
-  void for_each_array(Index tokens, F&& f) {
-    f(keys_.data(), static_cast<std::size_t>(tokens * shape_.head_dim) * sizeof(S));
-    f(values_.data(), static_cast<std::size_t>(tokens * shape_.v_head_dim) * sizeof(S));
-    if constexpr (is_quantised<S>) f(scales_.data(), 2 * scale_bytes(tokens));
-  }
-
- private:
-  static std::size_t scale_bytes(Index tokens) noexcept { return static_cast<std::size_t>(tokens) * sizeof(float); }
-
-  CacheShape shape_;
-  std::vector<S> keys_, values_;
-  std::vector<float> scales_;
-};
 
 /// f(kv head, block, first place in it, tokens) for the places below `length` that are held, in place order.
 template <class F>
@@ -114,16 +66,40 @@ void for_each_held(const CacheShape& shape, Index length, KeyRange missing, F&& 
   part(missing.last, length);
 }
 
-/// What a stream brings to a cache: its check, and its way in, by a friend's right.
+/// The tokens of one kv head in one block, as they lie in a stream: keys [tokens, head_dim], values [tokens,
+/// v_head_dim], for int8 scales of the keys [tokens] and of the values [tokens].
+template <class S>
+class StreamedBlock {
+ public:
+  explicit StreamedBlock(const CacheShape& shape)
+      : shape_(shape), rows_(static_cast<std::size_t>(block_keys * std::max(shape.head_dim, shape.v_head_dim))) {}
+
+  /// transfer(memory, bytes) of each array: out of a CacheBlock, or into a WritableBlock.
+  template <class Block, class F>
+  void pass(const Block& block, Index at, Index tokens, F&& transfer) {
+    pass_rows<Part::keys>(block, at, tokens, shape_.head_dim, transfer);
+    pass_rows<Part::values>(block, at, tokens, shape_.v_head_dim, transfer);
+    if constexpr (is_quantised<S>)
+      for (auto* scales : {block.key_scales, block.value_scales})
+        transfer(scales + at, static_cast<std::size_t>(tokens) * sizeof(float));
+  }
+
+ private:
+  template <Part part, class Block, class F>
+  void pass_rows(const Block& block, Index at, Index tokens, Index dim, F&& transfer) {
+    constexpr bool out = std::same_as<Block, CacheBlock<S>>;
+    const auto rows = View<S, 2>::contiguous(rows_.data(), {tokens, dim});
+    if constexpr (out) load_rows<part>(block, at, rows);
+    transfer(rows_.data(), static_cast<std::size_t>(tokens * dim) * sizeof(S));
+    if constexpr (!out) store_rows<part>(block, at, View<const S, 2>(rows));
+  }
+
+  CacheShape shape_;
+  std::vector<S> rows_;
+};
+
+/// What a stream brings to a cache, by a friend's right.
 struct Restore {
-  template <class Cache>
-  static auto room_for(Cache& cache, Index kv_head, Index b) {
-    return cache.room_for(kv_head, b);
-  }
-  template <class Cache>
-  static void finish(Cache& cache, const SavedHeader& header) noexcept {
-    cache.hold(header.length, header.missing, header.table);
-  }
   template <class Cache>
   static Status check(const Cache& cache, const SavedHeader& header) noexcept {
     const SavedHeader ours{};
@@ -149,6 +125,34 @@ struct Restore {
       return Status::length("stream", "given %" PRId64 " tokens, allowed %" PRId64, header.length, cache.capacity());
     return {};
   }
+  template <class Cache>
+  static void run(Cache& cache, std::istream& in) {
+    using S = typename Cache::Storage;
+    StreamHash hash;
+    const auto read = [&](void* data, std::size_t bytes) {
+      in.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
+      if (static_cast<std::size_t>(in.gcount()) != bytes)
+        raise(Status::invalid("stream", "given one that ends early, allowed a whole saved cache"));
+    };
+    const auto get = [&](void* data, std::size_t bytes) {
+      read(data, bytes);
+      hash.add(data, bytes);
+    };
+    SavedHeader header;
+    get(&header, sizeof header);
+    raise_unless_ok(check(cache, header));
+    Cache restored = cache.empty_like();
+    StreamedBlock<S> streamed(cache.shape());
+    for_each_held(header.shape, header.length, header.missing, [&](Index g, Index b, Index at, Index tokens) {
+      streamed.pass(restored.room_for(g, b), at, tokens, get);
+    });
+    std::uint64_t sum = 0;
+    read(&sum, sizeof sum);
+    if (sum != hash.value()) raise(Status::invalid("stream", "given another checksum, allowed that of what was saved"));
+    restored.hold(header.length, header.missing, header.table);
+    raise_unless_ok(restored.check_truncate(header.length));  // for a ring: the window is there
+    cache = std::move(restored);
+  }
 };
 
 }  // namespace detail
@@ -171,10 +175,9 @@ void save_cache(const Cache& cache, std::ostream& out) {
   header.missing = cache.missing_after(0);
   header.table = cache.table();
   put(&header, sizeof header);
-  detail::PlainBlock<S> plain(cache.shape());
+  detail::StreamedBlock<S> streamed(cache.shape());
   detail::for_each_held(header.shape, header.length, header.missing, [&](Index g, Index b, Index at, Index tokens) {
-    plain.load(cache.block(g, b), at, tokens);
-    plain.for_each_array(tokens, put);
+    streamed.pass(cache.block(g, b), at, tokens, put);
   });
   const std::uint64_t sum = hash.value();
   out.write(reinterpret_cast<const char*>(&sum), sizeof sum);
@@ -188,32 +191,7 @@ void save_cache(const Cache& cache, std::ostream& out) {
 template <class Cache>
   requires std::derived_from<Cache, detail::BlockCache<Cache, typename Cache::Storage>>
 void restore_cache(Cache& cache, std::istream& in) {
-  using S = typename Cache::Storage;
-  detail::StreamHash hash;
-  const auto read = [&](void* data, std::size_t bytes) {
-    in.read(static_cast<char*>(data), static_cast<std::streamsize>(bytes));
-    if (static_cast<std::size_t>(in.gcount()) != bytes)
-      raise(Status::invalid("stream", "given one that ends early, allowed a whole saved cache"));
-  };
-  const auto get = [&](void* data, std::size_t bytes) {
-    read(data, bytes);
-    hash.add(data, bytes);
-  };
-  detail::SavedHeader header;
-  get(&header, sizeof header);
-  raise_unless_ok(detail::Restore::check(cache, header));
-  Cache restored = cache.empty_like();
-  detail::PlainBlock<S> plain(cache.shape());
-  detail::for_each_held(header.shape, header.length, header.missing, [&](Index g, Index b, Index at, Index tokens) {
-    plain.for_each_array(tokens, get);
-    plain.store(detail::Restore::room_for(restored, g, b), at, tokens);
-  });
-  std::uint64_t sum = 0;
-  read(&sum, sizeof sum);
-  if (sum != hash.value()) raise(Status::invalid("stream", "given another checksum, allowed that of what was saved"));
-  detail::Restore::finish(restored, header);
-  raise_unless_ok(restored.check_truncate(header.length));  // for a ring: the window is there
-  cache = std::move(restored);
+  detail::Restore::run(cache, in);
 }
 
 }  // namespace lockstep
