@@ -251,8 +251,8 @@ TEST(ModelCacheRefuses, ARollbackThatOneLayerCannotMakeAndChangesNone) {
   const auto step = model.begin(600);
   model.layer(0).append(keys(600), values(600));
   for (int i = 0; i < 30; ++i) model.layer<Ring>(1).append(keys(20), values(20));
-  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { model.rollback({.offset = 200}); }),
-                                 {too_long, "length", "200", "window is still held"}));
+  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { model.rollback({.offset = 100}); }),
+                                 {too_long, "length", "100", "window is still held"}));
   EXPECT_EQ(model.layer(0).length(), 600);
   EXPECT_EQ(model.layer<Ring>(1).length(), 600);
   model.rollback(step);  // nothing is needed at the start
