@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -244,19 +245,26 @@ constexpr View<T, 3> tokens_first(View<T, 3> view, Order order) noexcept {
 /// "[3, 7]", for messages.
 struct ShapeText {
   std::array<char, 96> text{};
-  template <std::size_t N>
-  explicit ShapeText(const std::array<Index, N>& extent) noexcept {
-    for (std::size_t i = 0, used = 0; i < N && used < text.size(); ++i)
-      used += static_cast<std::size_t>(std::snprintf(text.data() + used, text.size() - used, "%s%" PRId64 "%s",
-                                                     i == 0 ? "[" : ", ", extent[i], i + 1 == N ? "]" : ""));
+  explicit ShapeText(std::span<const Index> extent) noexcept {
+    for (std::size_t i = 0, used = 0; i < extent.size() && used < text.size(); ++i)
+      used +=
+          static_cast<std::size_t>(std::snprintf(text.data() + used, text.size() - used, "%s%" PRId64 "%s",
+                                                 i == 0 ? "[" : ", ", extent[i], i + 1 == extent.size() ? "]" : ""));
   }
   const char* c_str() const noexcept { return text.data(); }
 };
 
+/// A view of any type and rank: what checks it is compiled once.
+struct AnyView {
+  const void* data;
+  std::span<const Index> extent, stride;
+  Index element_bytes;
+  bool writable;
+};
+
 /// Whether the elements of a checked view lie at places of their own: each stride reaches beyond all that the smaller
 /// ones span. (Strides that interleave without meeting are not told from those that meet.)
-template <class T, int Rank>
-constexpr bool lies_apart(const View<T, Rank>& view) noexcept {
+inline bool lies_apart(const AnyView& view) noexcept {
   const auto size = [&view](std::size_t i) { return view.stride[i] < 0 ? -view.stride[i] : view.stride[i]; };
   for (std::size_t i = 0; i < view.extent.size(); ++i) {
     if (view.extent[i] <= 1) continue;
@@ -269,34 +277,39 @@ constexpr bool lies_apart(const View<T, Rank>& view) noexcept {
   return true;
 }
 
-/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, extents or strides
-/// whose products leave 64 bits, and, where it can be written, elements that share memory.
-template <class T, int Rank>
-Status check_shape(const char* argument, const View<T, Rank>& view,
-                   const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
-  if (view.extent != allowed)
+inline Status check_any(const char* argument, const AnyView& view, std::span<const Index> allowed) noexcept {
+  if (!std::equal(view.extent.begin(), view.extent.end(), allowed.begin()))
     return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(),
                            ShapeText(allowed).c_str());
-  for (const Index e : allowed)
+  bool empty = false;
+  for (const Index e : allowed) {
     if (e < 0) return Status::invalid(argument, "given %s, allowed extents from 0", ShapeText(allowed).c_str());
-  if (view.empty()) return {};
+    empty = empty || e == 0;
+  }
+  if (empty) return {};
   if (view.data == nullptr)
     return Status::invalid(argument, "given a null view, allowed %s", ShapeText(allowed).c_str());
+  const char* wrong = nullptr;
   Index reach = 0, count = 1;
   for (std::size_t i = 0; i < allowed.size(); ++i) {
     Index step = 0;
     if (__builtin_mul_overflow(count, allowed[i], &count) ||
         __builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || step == INT64_MIN ||
-        __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) ||
-        reach > INT64_MAX / static_cast<Index>(sizeof(T)))
-      return Status::invalid(argument, "given strides %s for %s, allowed products below 2^63 bytes",
-                             ShapeText(view.stride).c_str(), ShapeText(allowed).c_str());
+        __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) || reach > INT64_MAX / view.element_bytes)
+      wrong = "products below 2^63 bytes";
   }
-  if constexpr (!std::is_const_v<T>)
-    if (!lies_apart(view))
-      return Status::invalid(argument, "given strides %s for %s, allowed strides that part all numbers to be written",
-                             ShapeText(view.stride).c_str(), ShapeText(allowed).c_str());
-  return {};
+  if (wrong == nullptr && view.writable && !lies_apart(view)) wrong = "strides that part all numbers to be written";
+  return wrong == nullptr ? Status{}
+                          : Status::invalid(argument, "given strides %s for %s, allowed %s",
+                                            ShapeText(view.stride).c_str(), ShapeText(allowed).c_str(), wrong);
+}
+
+/// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, extents or strides
+/// whose products leave 64 bits, and, where it can be written, elements that share memory.
+template <class T, int Rank>
+Status check_shape(const char* argument, const View<T, Rank>& view,
+                   const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
+  return check_any(argument, {view.data, view.extent, view.stride, sizeof(T), !std::is_const_v<T>}, allowed);
 }
 /// The same for an optional view: an absent one passes.
 template <class T, int Rank>
