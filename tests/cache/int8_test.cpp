@@ -128,9 +128,9 @@ TEST(Int8Cache, CodesDoNotDependOnTheCallersRoundingOrFlushing) {
 }
 
 TEST(Int8Cache, TakesAboutAQuarterOfTheBytes) {
-  // Codes in fours of the head dimension, a scale for each key and value.
+  // A code for each number of a key, values in whole lines of 16, a scale for each key and value.
   EXPECT_EQ((Cache({2, 64, 64}, 1024).bytes()), 2 * 1024 * (64 + 64 + 8));
-  EXPECT_EQ((Cache({1, 5, 17}, 1).bytes()), 256 * (8 + 32 + 8));
+  EXPECT_EQ((Cache({1, 5, 17}, 1).bytes()), 256 * (5 + 32 + 8));
 }
 
 TEST(Int8Cache, ExportsAndImportsFloat) {

@@ -88,9 +88,10 @@ struct Vectors {
   }
   template <Index Half, class V, class Join>
   static C folded_in_place(V x, Join join) noexcept {
+    constexpr auto all = static_cast<Index>(sizeof(V) / sizeof(C));
     x = [&]<Index... I>(std::integer_sequence<Index, I...>) {
       return join(x, __builtin_shufflevector(x, x, (I ^ Half)...));
-    }(std::make_integer_sequence<Index, sizeof(V) / sizeof(C)>{});
+    }(std::make_integer_sequence<Index, all>{});
     if constexpr (Half == 1)
       return x[0];
     else
