@@ -76,7 +76,9 @@ concept NamesCheck = requires { &P::check; };
 template <class P, class... Numbers>
 concept OptionalCheck = NoOtherCheck<P, Numbers...> && (ChecksItself<P, Numbers...> || !NamesCheck<P>);
 template <class P>
-concept OptionalPrepare = requires(P& policy, Index n) { policy.prepare(n); } || !requires { &P::prepare; };
+concept Prepares = requires(P& policy, Index n) { policy.prepare(n); };
+template <class P>
+concept OptionalPrepare = Prepares<P> || !(requires { &P::prepare; });
 
 /// What a policy says of itself, given the numbers that its kind of check takes, if it says anything.
 template <class P, class... Numbers>

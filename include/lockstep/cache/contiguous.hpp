@@ -49,7 +49,10 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
   ContiguousCache(const ContiguousCache&) = default;
   /// Moving leaves an empty cache without capacity.
   ContiguousCache(ContiguousCache&&) noexcept = default;
-  ContiguousCache& operator=(const ContiguousCache& other) { return *this = ContiguousCache(other); }
+  ContiguousCache& operator=(const ContiguousCache& other) {
+    *this = ContiguousCache(other);
+    return *this;
+  }
   ContiguousCache& operator=(ContiguousCache&&) noexcept = default;
 
   /// Memory held for keys, values and scales, in bytes.

@@ -74,12 +74,13 @@ class ModelCache {
         return s;
     }
     Status together;
-    const auto check = [&]<class K>(const K*) {
+    const auto check = [&](auto kind) {
+      using K = typename decltype(kind)::type;
       const auto at = [&](Index i) { return std::get_if<K>(&caches_[static_cast<std::size_t>(i)]); };
       together = detail::check_append_together<K>(layers(), at, [&](Index) { return tokens; });
       return together.ok();
     };
-    static_cast<void>((check(static_cast<const Caches*>(nullptr)) && ...));
+    static_cast<void>((check(std::type_identity<Caches>{}) && ...));
     return together;
   }
   /// The one reading of the position. Errors: those of check_begin().

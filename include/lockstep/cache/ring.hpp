@@ -61,7 +61,10 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   RingCache(const RingCache&) = default;
   /// Moving leaves a cache without blocks, which takes no tokens.
   RingCache(RingCache&&) noexcept = default;
-  RingCache& operator=(const RingCache& other) { return *this = RingCache(other); }
+  RingCache& operator=(const RingCache& other) {
+    *this = RingCache(other);
+    return *this;
+  }
   RingCache& operator=(RingCache&&) noexcept = default;
 
   const RingSize& size() const noexcept { return size_; }  ///< as constructed

@@ -18,7 +18,7 @@ inline constexpr int per_line = static_cast<int>(lanes / Simd<C>::width);
 template <class C, int R, int N>
 struct RegisterTile {
   using Reg = typename Simd<C>::Reg;
-  static constexpr std::size_t vectors = static_cast<std::size_t>(N * per_line<C>);
+  static constexpr std::size_t vectors = static_cast<std::size_t>(N) * per_line<C>;
   Reg sum[static_cast<std::size_t>(R)][vectors];
 
   [[gnu::always_inline]] inline void clear() noexcept {
@@ -58,7 +58,7 @@ struct LinePlaces {
 template <class C, class S, int N>
 struct Lines {
   using Reg = typename Simd<C>::Reg;
-  static constexpr std::size_t vectors = static_cast<std::size_t>(N * per_line<C>);
+  static constexpr std::size_t vectors = static_cast<std::size_t>(N) * per_line<C>;
   static constexpr bool paired = sizeof(S) == 2;
 
   template <class Places>
