@@ -389,13 +389,12 @@ Status check_append_all(const K& cache, Index tokens) noexcept {
 }
 
 /// Whether `count` caches, at(i) or null for none, take tokens(i) each where all are to be appended: caches may share
-/// what they take memory from. Each alone takes its own.
+/// what they take memory from. Each alone takes its own: one cache has been asked already.
 template <class K, class At, class Tokens>
 Status check_append_together(Index count, const At& at, const Tokens& tokens) noexcept {
   if constexpr (requires { K::check_append_together(count, at, tokens); })
-    return K::check_append_together(count, at, tokens);
-  else
-    return {};
+    if (count > 1) return K::check_append_together(count, at, tokens);
+  return {};
 }
 
 /// Whether what is appended next, `tokens` in all, can be taken back.

@@ -186,8 +186,8 @@ class BlockCache {
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
     const View<const Value, 3> given_keys(keys), given_values(values);
     const Index tokens = tokens_first(given_keys, order).extent[0];
-    if (tokens > self().capacity())
-      raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, tokens, self().capacity()));
+    if (tokens > capacity_)
+      raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, tokens, capacity_));
     raise_unless_ok(check_shape("keys", given_keys, ordered(order, tokens, shape_.head_dim)));
     raise_unless_ok(check_shape("values", given_values, ordered(order, tokens, shape_.v_head_dim)));
     const auto k = tokens_first(given_keys, order), v = tokens_first(given_values, order);

@@ -73,15 +73,9 @@ class ModelCache {
           !s.ok())
         return s;
     }
-    Status together;
-    const auto check = [&](auto kind) {
-      using K = typename decltype(kind)::type;
-      const auto at = [&](Index i) { return std::get_if<K>(&caches_[static_cast<std::size_t>(i)]); };
-      together = detail::check_append_together<K>(layers(), at, [&](Index) { return tokens; });
-      return together.ok();
-    };
-    static_cast<void>((check(std::type_identity<Caches>{}) && ...));
-    return together;
+    return first_error(detail::check_append_together<Caches>(
+        layers(), [this](Index i) { return std::get_if<Caches>(&caches_[static_cast<std::size_t>(i)]); },
+        [tokens](Index) { return tokens; })...);
   }
   /// The one reading of the position. Errors: those of check_begin().
   Step begin(Index tokens) const {

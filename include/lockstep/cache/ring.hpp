@@ -73,10 +73,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   /// slack + 1.
   Index append_limit() const noexcept { return size_.slack + 1; }
   /// How many of the last tokens are held, once there are so many.
-  Index held() const noexcept {
-    const Index spare = places() - size_.window - size_.slack;
-    return places() - (spare < append_limit() ? spare : append_limit());
-  }
+  Index held() const noexcept { return std::max(size_.window + size_.slack, places() - append_limit()); }
 
   Status check_append(Index tokens) const noexcept {
     const Index limit = this->capacity_ == 0 ? 0 : append_limit();

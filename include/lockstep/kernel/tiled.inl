@@ -5,12 +5,12 @@ template <class C, int R>
 inline constexpr int tile_lines =
     static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
 
-/// Bytes of the 16 lanes that one load brings: of one step, or of as many as one line holds in narrow storage.
+/// Bytes of the 16 lanes that one load brings: of one step, or of the two in a line of pairs.
 template <class S>
 inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * BlockLayout<S>::pair;
 
 /// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
-/// second-level cache.
+/// second-level cache. Codes bring less than a cache line a step: some of their steps request nothing.
 template <int N, bool Few, class S, class Places>
 [[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
   constexpr Index bytes = Few ? N * line_bytes<S> : line_bytes<S>;
