@@ -45,18 +45,31 @@ TEST(Status, IsOkWithoutAText) {
 }
 
 TEST(Status, NamesArgumentGivenAndAllowed) {
-  const ls::Status status = ls::Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers", Index{7});
+  const ls::Status status = ls::Status::invalid("rotary_dim", "given {}, allowed even numbers", Index{7});
   EXPECT_FALSE(status.ok());
   EXPECT_EQ(status.code(), ls::StatusCode::invalid_argument);
   EXPECT_STREQ(status.message(), "lockstep: rotary_dim: given 7, allowed even numbers");
   EXPECT_EQ(ls::Status::length("cache", "full").code(), ls::StatusCode::length_error);
 }
 
+TEST(Status, ShowsNumbersNamesAndShapesInPlaceOfBraces) {
+  const std::array<Index, 3> shape{2, -1, 40};
+  EXPECT_STREQ(ls::Status::invalid("x", "{} {}{}", -7, std::size_t{8}, std::int8_t{-9}).message(),
+               "lockstep: x: -7 8-9");
+  EXPECT_STREQ(ls::Status::invalid("x", "{}, {} and {}", 0.5, 1e300, -std::numeric_limits<float>::infinity()).message(),
+               "lockstep: x: 0.5, 1e+300 and -inf");
+  EXPECT_STREQ(ls::Status::invalid("x", "{}: {}", "100% {}", shape).message(), "lockstep: x: 100% {}: [2, -1, 40]");
+  EXPECT_STREQ(ls::Status::invalid("x", "{}", std::numeric_limits<Index>::min()).message(),
+               "lockstep: x: -9223372036854775808");
+}
+
 TEST(Status, CutsALongTextInsteadOfAllocating) {
   const std::string argument(500, 'a'), text(500, 'b');
-  EXPECT_LT(std::strlen(ls::Status::invalid(argument.c_str(), "%s", text.c_str()).message()), 240U);
-  EXPECT_LT(std::strlen(ls::Status::invalid("x", "%s", text.c_str()).message()), 240U);
-  EXPECT_EQ(std::string(ls::Status::invalid("x", "%s", text.c_str()).message()).rfind("lockstep: x: bbb", 0), 0U);
+  EXPECT_LT(std::strlen(ls::Status::invalid(argument.c_str(), "{}", text.c_str()).message()), 240U);
+  EXPECT_LT(std::strlen(ls::Status::invalid("x", "{}", text.c_str()).message()), 240U);
+  EXPECT_EQ(std::string(ls::Status::invalid("x", "{}", text.c_str()).message()).rfind("lockstep: x: bbb", 0), 0U);
+  const std::vector<Index> shape(100, 12345);
+  EXPECT_EQ(std::strlen(ls::Status::invalid("x", "{}, {}", shape, shape).message()), 239U);
 }
 
 TEST(Status, IsCopiedAsBytes) {
@@ -72,7 +85,7 @@ TEST(Raise, ThrowsTheKindOfErrorThatTheStatusNames) {
   EXPECT_THROW(ls::raise(ls::Status::length("x", "given 1")), std::length_error);
   EXPECT_NO_THROW(ls::raise_unless_ok({}));
   try {
-    ls::raise_unless_ok(ls::Status::length("x", "given %d, allowed %d", 3, 2));
+    ls::raise_unless_ok(ls::Status::length("x", "given {}, allowed {}", 3, 2));
     FAIL();
   } catch (const std::logic_error& error) {
     EXPECT_STREQ(error.what(), "lockstep: x: given 3, allowed 2");

@@ -174,13 +174,6 @@ TEST(View, GoesBackwardsThroughNegativeStrides) {
   EXPECT_EQ(bytes.last, reinterpret_cast<std::uintptr_t>(memory + 4));
 }
 
-TEST(ShapeText, WritesExtentsInBrackets) {
-  EXPECT_STREQ(ls::detail::ShapeText(Numbers<1>{7}).c_str(), "[7]");
-  EXPECT_STREQ(ls::detail::ShapeText(Numbers<3>{2, -1, 40}).c_str(), "[2, -1, 40]");
-  const Index most = std::numeric_limits<Index>::min();
-  EXPECT_LT(std::strlen(ls::detail::ShapeText(Numbers<6>{most, most, most, most, most, most}).c_str()), 96U);
-}
-
 TEST(CheckShape, AcceptsTheShapeAndRefusesAnyOther) {
   float memory[6] = {};
   const auto view = View<float, 2>::contiguous(memory, {2, 3});

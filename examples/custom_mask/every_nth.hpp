@@ -32,7 +32,7 @@ struct EveryNth {
   lockstep::Index keys_needed(lockstep::QueryRow q) const noexcept { return q.place + 1; }
 
   lockstep::Status check() const noexcept {
-    if (n < 1) return lockstep::Status::invalid("mask", "given every %" PRId64 "th key, allowed from 1", n);
+    if (n < 1) return lockstep::Status::invalid("mask", "given every {}th key, allowed from 1", n);
     return {};
   }
 };

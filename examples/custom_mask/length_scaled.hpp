@@ -35,7 +35,7 @@ struct LengthScaled {
 
   lockstep::Status check() const noexcept {
     if (!(strength > 0 && std::isfinite(strength)))
-      return lockstep::Status::invalid("strength", "given %g, allowed positive finite numbers", strength);
+      return lockstep::Status::invalid("strength", "given {}, allowed positive finite numbers", strength);
     return {};
   }
 

@@ -81,8 +81,7 @@ class AlignedBuffer {
     if (bytes == 0) return;
     memory_ = static_cast<std::byte*>(source_.take == nullptr ? ::operator new(bytes, std::align_val_t{alignment})
                                                               : source_.take(source_.context, bytes, alignment));
-    if (memory_ == nullptr)
-      raise(Status::length("memory source", "given none for %zu bytes, allowed that many", bytes));
+    if (memory_ == nullptr) raise(Status::length("memory source", "given none for {} bytes, allowed that many", bytes));
     size_ = bytes;
     std::memset(memory_, 0, size_);
   }

@@ -56,11 +56,10 @@ using CacheIn =
 template <class K>
 Status check_caches(const K& caches, Index batch) noexcept {
   if (cache_count(caches) != batch)
-    return Status::invalid("caches", "given %" PRId64 ", allowed one for each of %" PRId64 " sequences",
-                           cache_count(caches), batch);
+    return Status::invalid("caches", "given {}, allowed one for each of {} sequences", cache_count(caches), batch);
   for (Index b = 0; b < batch; ++b)
     if (cache_at(caches, b) == nullptr)
-      return Status::invalid("caches", "given a null pointer for sequence %" PRId64 ", allowed one cache for each", b);
+      return Status::invalid("caches", "given a null pointer for sequence {}, allowed one cache for each", b);
   return {};
 }
 
@@ -88,8 +87,8 @@ Status check_dropout(const D& dropout, Mode mode, std::span<const std::uint32_t>
   if (mode == Mode::training && !D::active)
     return Status::invalid("mode", "given training, allowed inference: there is no dropout policy");
   if (!streams.empty() && static_cast<Index>(streams.size()) != batch)
-    return Status::invalid("dropout_streams", "given %zu, allowed none or one for each of %" PRId64 " sequences",
-                           streams.size(), batch);
+    return Status::invalid("dropout_streams", "given {}, allowed none or one for each of {} sequences", streams.size(),
+                           batch);
   return {};
 }
 
@@ -166,11 +165,11 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   for (Index b = 0; b < sequences.count; ++b) {
     const CacheShape shape = cache_at(caches, b)->shape();
     if (shape.head_dim != head_dim)
-      return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim, shape.head_dim);
+      return Status::invalid("q", "given head_dim {}, allowed the cache's {}", head_dim, shape.head_dim);
     if (b > 0 && !(shape == cache_at(caches, 0)->shape()))
       return Status::invalid("caches", "given caches of different shapes, allowed one shape");
     if (tree && cache_at(caches, b)->length() < sequences.length(b))
-      return Status::invalid("caches", "given %" PRId64 " tokens for %" PRId64 " nodes, allowed caches that hold them",
+      return Status::invalid("caches", "given {} tokens for {} nodes, allowed caches that hold them",
                              cache_at(caches, b)->length(), sequences.length(b));
   }
   if constexpr (tree)

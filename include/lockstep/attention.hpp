@@ -317,8 +317,7 @@ class Attention {
   static LayerShape completed(LayerShape shape) {
     const auto complete = [](const char* name, Index& given, int type) {
       if (type == Dynamic) return;
-      if (given != 0 && given != type)
-        raise(Status::invalid(name, "given %" PRId64 ", allowed the type's %d", given, type));
+      if (given != 0 && given != type) raise(Status::invalid(name, "given {}, allowed the type's {}", given, type));
       given = type;
     };
     complete("shape.heads", shape.heads, Heads);
@@ -334,13 +333,12 @@ class Attention {
                                      {"shape.v_head_dim", shape_.v_head_dim},
                                      {"shape.heads", shape_.heads},
                                      {"shape.kv_heads", shape_.kv_heads}})
-      if (size < 1 || size >= limit) return Status::invalid(name, "given %" PRId64 ", allowed 1 to 2^31 - 1", size);
+      if (size < 1 || size >= limit) return Status::invalid(name, "given {}, allowed 1 to 2^31 - 1", size);
     if (Status s = detail::check_heads(sharing_, shape_.heads, shape_.kv_heads); !s.ok()) return s;
     constexpr Index widest = Index{1} << 40;
     if (query_width() > widest || context_width() > widest)
-      return Status::invalid(
-          "shape", "given %" PRId64 " heads of %" PRId64 " and %" PRId64 ", allowed 2^40 numbers in all heads",
-          shape_.heads, shape_.head_dim, shape_.v_head_dim);
+      return Status::invalid("shape", "given {} heads of {} and {}, allowed 2^40 numbers in all heads", shape_.heads,
+                             shape_.head_dim, shape_.v_head_dim);
     using Packed = PackedWeights<WeightElement>;
     using detail::check_optional, detail::check_shape;
     const Index hidden = shape_.hidden, query = query_width(), key = key_width(), value = value_width();
@@ -356,8 +354,8 @@ class Attention {
   }
   Status check_policies() const noexcept {
     if (position_.rotary_dim() > shape_.head_dim)
-      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed at most head_dim %" PRId64,
-                             position_.rotary_dim(), shape_.head_dim);
+      return Status::invalid("rotary_dim", "given {}, allowed at most head_dim {}", position_.rotary_dim(),
+                             shape_.head_dim);
     return first_error(detail::check_logits<Compute>(logits_, shape_.head_dim),
                        detail::check_policy(bias_, shape_.heads), detail::check_policy(sinks_, shape_.heads),
                        detail::check_policy(norm_, shape_.heads, shape_.kv_heads, shape_.head_dim),
@@ -410,10 +408,10 @@ class Attention {
   /// Sequences without caches stand at the start, and get caches for the time of the call.
   Status check_caches(const NoCaches&, const detail::Sequences& sequences, const Options& options) const noexcept {
     if (options.offset && *options.offset != 0)
-      return Status::invalid("offset", "given %" PRId64 ", allowed 0 without a cache", *options.offset);
+      return Status::invalid("offset", "given {}, allowed 0 without a cache", *options.offset);
     constexpr Index most = Index{1} << 31;
     if (sequences.count > most)
-      return Status::length("x", "given %" PRId64 " sequences, allowed up to 2^31 without caches", sequences.count);
+      return Status::length("x", "given {} sequences, allowed up to 2^31 without caches", sequences.count);
     return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
   }
 
@@ -455,22 +453,18 @@ class Attention {
       const auto& cache = *detail::cache_at(caches, b);
       const CacheShape given = cache.shape(), allowed = cache_shape();
       if (!(given == allowed))
-        return Status::invalid("cache",
-                               "given %" PRId64 " kv heads of %" PRId64 " and %" PRId64
-                               ", allowed this layer's %" PRId64 " of %" PRId64 " and %" PRId64,
+        return Status::invalid("cache", "given {} kv heads of {} and {}, allowed this layer's {} of {} and {}",
                                given.kv_heads, given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim,
                                allowed.v_head_dim);
       if (options.offset && *options.offset != cache.length())
-        return Status::invalid("offset", "given %" PRId64 ", allowed the cache's length %" PRId64, *options.offset,
-                               cache.length());
+        return Status::invalid("offset", "given {}, allowed the cache's length {}", *options.offset, cache.length());
       if constexpr (requires { cache.table(); })
         if (cache.table() != 0 && cache.table() != table())
           return Status::invalid("cache", "given keys that another rotary table has rotated, allowed this layer's");
       if (Status s = detail::check_append_all(cache, sequences.length(b)); !s.ok()) return s;
       for (Index other = 0; other < b; ++other)
         if (detail::cache_at(caches, other) == &cache)
-          return Status::invalid(
-              "caches", "given one cache for sequences %" PRId64 " and %" PRId64 ", allowed one for each", other, b);
+          return Status::invalid("caches", "given one cache for sequences {} and {}, allowed one for each", other, b);
     }
     return detail::check_append_together<detail::CacheIn<K>>(
         sequences.count, [&](Index b) { return detail::cache_at(caches, b); },
@@ -483,15 +477,15 @@ class Attention {
       for (Index i = 0; i < positions.extent[1]; ++i) {
         const Index p = positions(b, i);
         if (p < 0 || p >= position_.positions())
-          return Status::invalid("positions", "given %" PRId64 ", allowed 0 to %" PRId64, p, position_.positions() - 1);
+          return Status::invalid("positions", "given {}, allowed 0 to {}", p, position_.positions() - 1);
         if (Status s = check_position(p); !s.ok()) return s;
       }
     return {};
   }
   Status check_own_positions(Index length, Index rows) const noexcept {
     if (rows > 0 && length + rows > position_.positions())
-      return Status::invalid("position", "given %" PRId64 ", allowed 0 to %" PRId64 ": the table ends there",
-                             length + rows - 1, position_.positions() - 1);
+      return Status::invalid("position", "given {}, allowed 0 to {}: the table ends there", length + rows - 1,
+                             position_.positions() - 1);
     for (Index i = 0; i < rows; ++i)
       if (Status s = check_position(length + i); !s.ok()) return s;
     return {};
@@ -509,9 +503,8 @@ class Attention {
       call.later = call.later || needed > length + i + 1;
       if (cached && needed > length + q_len)
         return Status::invalid("mask",
-                               "given a chunk that ends at key %" PRId64
-                               ", allowed none that ends before keys which row %" PRId64
-                               " sees: take the forward without a cache",
+                               "given a chunk that ends at key {}, allowed none that ends before keys which row {} "
+                               "sees: take the forward without a cache",
                                length + q_len, i);
     }
     return {};
@@ -522,8 +515,7 @@ class Attention {
   Status check_held(const Call& call, Index b, const K& cache, Index q_len) const noexcept {
     const Index length = cache.length(), limit = detail::append_limit(cache);
     if (call.tree && q_len > limit)
-      return Status::length("parents", "given %" PRId64 " nodes, allowed the %" PRId64 " that the cache takes at once",
-                            q_len, limit);
+      return Status::length("parents", "given {} nodes, allowed the {} that the cache takes at once", q_len, limit);
     if (q_len <= limit && detail::missing_after(cache, q_len).empty()) return {};
     if (Status s = detail::check_all_held(call.options.raw_logits, detail::missing_after(cache, q_len)); !s.ok())
       return s;
@@ -536,8 +528,8 @@ class Attention {
         if (Status s = detail::check_held(mask_of(call), q, length + held, missing); !s.ok()) return s;
         if (q_len > limit && mask_of(call).keys_needed(q) > length + i + 1)
           return Status::invalid("mask",
-                                 "given row %" PRId64 ", which sees later keys, in a chunk of %" PRId64
-                                 ", allowed chunks up to the %" PRId64 " tokens that the cache takes at once",
+                                 "given row {}, which sees later keys, in a chunk of {}, allowed chunks up to the {} "
+                                 "tokens that the cache takes at once",
                                  i, q_len, limit);
       }
     }

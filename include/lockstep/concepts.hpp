@@ -50,8 +50,7 @@ namespace detail {
 /// Refuses a place of the first query from which sums with lengths and windows could leave 64 bits.
 inline Status check_offset(Index offset) noexcept {
   constexpr Index limit = Index{1} << 62;
-  if (offset < -limit || offset > limit)
-    return Status::invalid("offset", "given %" PRId64 ", allowed -2^62 to 2^62", offset);
+  if (offset < -limit || offset > limit) return Status::invalid("offset", "given {}, allowed -2^62 to 2^62", offset);
   return {};
 }
 
@@ -383,8 +382,8 @@ Status check_append_all(const K& cache, Index tokens) noexcept {
   const Index limit = append_limit(cache);
   if (tokens <= limit) return cache.check_append(tokens);
   if (tokens > cache.capacity() - cache.length())
-    return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
-                          tokens, cache.length(), cache.capacity());
+    return Status::length("cache", "given {} tokens to append to {}, allowed {} in all", tokens, cache.length(),
+                          cache.capacity());
   return cache.check_append(limit);
 }
 
@@ -418,7 +417,7 @@ void roll_back(K& cache, Index length) {
 template <class K>
 Status check_truncate(const K& cache, Index length) noexcept {
   if (length < 0 || length > cache.length())
-    return Status::invalid("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, cache.length());
+    return Status::invalid("length", "given {}, allowed 0 to {}", length, cache.length());
   if constexpr (ChecksTruncate<K>)
     return cache.check_truncate(length);
   else
@@ -430,8 +429,7 @@ template <class C>
 Status check_all_held(const View<C, 4>& raw_logits, KeyRange missing) noexcept {
   if (raw_logits.present() && !missing.empty())
     return Status::invalid("raw_logits",
-                           "given with a cache that does not hold places %" PRId64 " to %" PRId64
-                           ", allowed with caches that hold all",
+                           "given with a cache that does not hold places {} to {}, allowed with caches that hold all",
                            missing.first, missing.last - 1);
   return {};
 }
@@ -442,9 +440,8 @@ Status check_held(const M& mask, QueryRow q, Index kv_len, KeyRange missing) noe
   const KeyRange asked = intersection(mask.range(q, kv_len), missing);
   if (asked.empty() || mask.block(q, asked) == Visibility::none) return {};
   return Status::invalid("mask",
-                         "given row %" PRId64 ", which sees keys between %" PRId64 " and %" PRId64
-                         ", allowed rows that see none of the places %" PRId64 " to %" PRId64
-                         ", which the cache no longer holds",
+                         "given row {}, which sees keys between {} and {}, allowed rows that see none of the places {} "
+                         "to {}, which the cache no longer holds",
                          q.row, asked.first, asked.last - 1, missing.first, missing.last - 1);
 }
 

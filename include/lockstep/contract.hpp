@@ -6,10 +6,12 @@
 #include <cfenv>
 #include <cfloat>
 #include <cinttypes>
-#include <cstdarg>
+#include <concepts>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 #include <type_traits>
 #if defined(__cpp_exceptions)
 #include <stdexcept>
@@ -80,6 +82,56 @@ constexpr Index round_up(Index a, Index b) noexcept { return ceil_div(a, b) * b;
 /// What kind of error a check found.
 enum class StatusCode { ok, invalid_argument, length_error };
 
+namespace detail {
+
+/// Writes an error's text, as far as there is room.
+class TextWriter {
+ public:
+  explicit TextWriter(std::span<char> room) noexcept : room_(room) {}
+
+  void write(const char* name) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%s", name)); }
+  void write(double number) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%g", number)); }
+  void write(std::integral auto number) noexcept {
+    wrote(std::snprintf(room_.data(), room_.size(), "%" PRId64, static_cast<Index>(number)));
+  }
+  /// As "[3, 7]".
+  void write(std::span<const Index> shape) noexcept {
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      write(i == 0 ? "[" : ", ");
+      write(shape[i]);
+    }
+    write("]");
+  }
+  /// What stands before the next {}; returns what stands after it.
+  const char* write_to_place(const char* text) noexcept {
+    const int length = static_cast<int>(std::strcspn(text, "{"));
+    wrote(std::snprintf(room_.data(), room_.size(), "%.*s", length, text));
+    return text + length + 2;
+  }
+
+ private:
+  void wrote(int length) noexcept {
+    const auto n = static_cast<std::size_t>(length);
+    room_ = room_.subspan(n < room_.size() ? n : room_.size() - 1);
+  }
+  std::span<char> room_;
+};
+
+void an_error_text_needs_as_many_places_as_values();  // what a compiler names if it has not
+
+/// The text of an error, in which `Values` places are marked by {}.
+template <std::size_t Values>
+struct ErrorText {
+  const char* text;
+  consteval ErrorText(const char* text_) : text(text_) {
+    std::size_t places = 0;
+    for (const char* c = text; *c != '\0'; ++c) places += *c == '{';
+    if (places != Values) an_error_text_needs_as_many_places_as_values();
+  }
+};
+
+}  // namespace detail
+
 /// The outcome of a check: ok, or an error that names the argument, what was given and what is allowed.
 /// Trivially copyable; the text lives inside, so that checking never allocates and never throws.
 class [[nodiscard]] Status {
@@ -89,29 +141,27 @@ class [[nodiscard]] Status {
   StatusCode code() const noexcept { return code_; }             ///< which exception raise() throws
   const char* message() const noexcept { return text_.data(); }  ///< empty where ok; lives as long as the status
 
-  /// `argument` is refused; the printf-like rest says what was given and what is allowed.
-  [[gnu::format(printf, 2, 3)]] static Status invalid(const char* argument, const char* format, ...) noexcept {
-    std::va_list list;
-    va_start(list, format);
-    Status status(StatusCode::invalid_argument, argument, format, list);
-    va_end(list);
-    return status;
+  /// `argument` is refused; `text` says what was given and what is allowed, with a {} for each of the values: integers,
+  /// floating-point numbers, C strings and extents of views. What is longer than 240 characters is cut.
+  template <class... Values>
+  static Status invalid(const char* argument, detail::ErrorText<sizeof...(Values)> text,
+                        const Values&... values) noexcept {
+    return Status(StatusCode::invalid_argument, argument, text.text, values...);
   }
   /// The same for a length or capacity that is exceeded.
-  [[gnu::format(printf, 2, 3)]] static Status length(const char* argument, const char* format, ...) noexcept {
-    std::va_list list;
-    va_start(list, format);
-    Status status(StatusCode::length_error, argument, format, list);
-    va_end(list);
-    return status;
+  template <class... Values>
+  static Status length(const char* argument, detail::ErrorText<sizeof...(Values)> text,
+                       const Values&... values) noexcept {
+    return Status(StatusCode::length_error, argument, text.text, values...);
   }
 
  private:
-  Status(StatusCode code, const char* argument, const char* format, std::va_list list) noexcept : Status() {
-    code_ = code;
-    const int used = std::snprintf(text_.data(), text_.size(), "lockstep: %s: ", argument);
-    if (used > 0 && static_cast<std::size_t>(used) < text_.size())
-      std::vsnprintf(text_.data() + used, text_.size() - static_cast<std::size_t>(used), format, list);
+  template <class... Values>
+  Status(StatusCode code, const char* argument, const char* text, const Values&... values) noexcept : code_(code) {
+    detail::TextWriter writer(text_);
+    for (const char* part : {"lockstep: ", argument, ": "}) writer.write(part);
+    ((text = writer.write_to_place(text), writer.write(values)), ...);
+    writer.write(text);
   }
 
   StatusCode code_ = StatusCode::ok;

@@ -142,15 +142,12 @@ template <class Sharing>
 Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
   if (heads < 1 || kv_heads < 1 || !shares<Sharing>(heads, kv_heads))
     return Status::invalid("heads",
-                           "given %" PRId64 " query heads over %" PRId64
-                           " kv heads, allowed multiples of the kv heads, at least 1 each",
+                           "given {} query heads over {} kv heads, allowed multiples of the kv heads, at least 1 each",
                            heads, kv_heads);
   for (Index h = 0; h < heads; ++h) {
     const Index g = sharing.kv_head(h, heads, kv_heads);
     if (g < 0 || g >= kv_heads)
-      return Status::invalid("head sharing",
-                             "given kv head %" PRId64 " for query head %" PRId64 ", allowed 0 to %" PRId64, g, h,
-                             kv_heads - 1);
+      return Status::invalid("head sharing", "given kv head {} for query head {}, allowed 0 to {}", g, h, kv_heads - 1);
   }
   return {};
 }
@@ -159,12 +156,10 @@ Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept
 template <class C, class L>
 Status check_logits(const L& logits, Index head_dim) noexcept {
   if (Status s = check_policy(logits); !s.ok()) return s;
+  constexpr double least = std::numeric_limits<C>::min(), most = std::numeric_limits<C>::max();
   const double scale = logits.scale(head_dim), size = scale < 0 ? -scale : scale;
-  if (scale != 0 && !(size >= static_cast<double>(std::numeric_limits<C>::min()) &&
-                      size <= static_cast<double>(std::numeric_limits<C>::max())))
-    return Status::invalid("scale", "given %g, allowed numbers from %g to %g in size, or 0", scale,
-                           static_cast<double>(std::numeric_limits<C>::min()),
-                           static_cast<double>(std::numeric_limits<C>::max()));
+  if (scale != 0 && !(size >= least && size <= most))
+    return Status::invalid("scale", "given {}, allowed numbers from {} to {} in size, or 0", scale, least, most);
   return {};
 }
 

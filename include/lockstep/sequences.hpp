@@ -34,16 +34,13 @@ struct Sequences {
   Status check(Index batch, Index q_len) const noexcept {
     if (lengths.empty()) return {};
     if (batch != 1)
-      return Status::invalid("lengths", "given with a batch of %" PRId64 ", allowed with one matrix [tokens, ...]",
-                             batch);
+      return Status::invalid("lengths", "given with a batch of {}, allowed with one matrix [tokens, ...]", batch);
     Index rest = q_len;
     for (const Index n : lengths) {
-      if (n < 0 || n > rest)
-        return Status::invalid("lengths", "given %" PRId64 ", allowed from 0, in all %" PRId64 " tokens", n, q_len);
+      if (n < 0 || n > rest) return Status::invalid("lengths", "given {}, allowed from 0, in all {} tokens", n, q_len);
       rest -= n;
     }
-    if (rest != 0)
-      return Status::invalid("lengths", "given %" PRId64 " tokens in all, allowed %" PRId64, q_len - rest, q_len);
+    if (rest != 0) return Status::invalid("lengths", "given {} tokens in all, allowed {}", q_len - rest, q_len);
     return {};
   }
 
@@ -74,13 +71,12 @@ struct Sequences {
   /// Refuses parents of draft trees, one for each row, that do not lie before their row in the same sequence.
   Status check_parents(std::span<const Index> parents, Index rows) const noexcept {
     if (static_cast<Index>(parents.size()) != rows)
-      return Status::invalid("parents", "given %zu, allowed one for each of %" PRId64 " rows", parents.size(), rows);
+      return Status::invalid("parents", "given {}, allowed one for each of {} rows", parents.size(), rows);
     std::size_t at = 0;
     for (Index b = 0; b < count; ++b)
       for (Index i = 0; i < length(b); ++i, ++at)
         if (parents[at] < -1 || parents[at] >= i)
-          return Status::invalid("parents", "given %" PRId64 " for node %" PRId64 ", allowed -1 to %" PRId64,
-                                 parents[at], i, i - 1);
+          return Status::invalid("parents", "given {} for node {}, allowed -1 to {}", parents[at], i, i - 1);
     return {};
   }
   /// depths[row]: how many nodes stand between it and the context.

@@ -65,8 +65,7 @@ void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work)
   executor.run(slots, slot_work);
   if (next.load(std::memory_order_relaxed) < tasks)
     raise(Status::invalid("executor",
-                          "given one that returned with %" PRId64 " of %" PRId64
-                          " jobs begun, allowed one that runs all of them",
+                          "given one that returned with {} of {} jobs begun, allowed one that runs all of them",
                           started.load(std::memory_order_relaxed), slots));
 }
 

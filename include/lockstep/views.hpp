@@ -242,18 +242,6 @@ constexpr View<T, 3> tokens_first(View<T, 3> view, Order order) noexcept {
   return view;
 }
 
-/// "[3, 7]", for messages.
-struct ShapeText {
-  std::array<char, 96> text{};
-  explicit ShapeText(std::span<const Index> extent) noexcept {
-    for (std::size_t i = 0, used = 0; i < extent.size() && used < text.size(); ++i)
-      used +=
-          static_cast<std::size_t>(std::snprintf(text.data() + used, text.size() - used, "%s%" PRId64 "%s",
-                                                 i == 0 ? "[" : ", ", extent[i], i + 1 == extent.size() ? "]" : ""));
-  }
-  const char* c_str() const noexcept { return text.data(); }
-};
-
 /// A view of any type and rank: what checks it is compiled once.
 struct AnyView {
   const void* data;
@@ -279,16 +267,14 @@ inline bool lies_apart(const AnyView& view) noexcept {
 
 inline Status check_any(const char* argument, const AnyView& view, std::span<const Index> allowed) noexcept {
   if (!std::equal(view.extent.begin(), view.extent.end(), allowed.begin()))
-    return Status::invalid(argument, "given %s, allowed %s", ShapeText(view.extent).c_str(),
-                           ShapeText(allowed).c_str());
+    return Status::invalid(argument, "given {}, allowed {}", view.extent, allowed);
   bool empty = false;
   for (const Index e : allowed) {
-    if (e < 0) return Status::invalid(argument, "given %s, allowed extents from 0", ShapeText(allowed).c_str());
+    if (e < 0) return Status::invalid(argument, "given {}, allowed extents from 0", allowed);
     empty = empty || e == 0;
   }
   if (empty) return {};
-  if (view.data == nullptr)
-    return Status::invalid(argument, "given a null view, allowed %s", ShapeText(allowed).c_str());
+  if (view.data == nullptr) return Status::invalid(argument, "given a null view, allowed {}", allowed);
   const char* wrong = nullptr;
   Index reach = 0, count = 1;
   for (std::size_t i = 0; i < allowed.size(); ++i) {
@@ -299,9 +285,9 @@ inline Status check_any(const char* argument, const AnyView& view, std::span<con
       wrong = "products below 2^63 bytes";
   }
   if (wrong == nullptr && view.writable && !lies_apart(view)) wrong = "strides that part all numbers to be written";
-  return wrong == nullptr ? Status{}
-                          : Status::invalid(argument, "given strides %s for %s, allowed %s",
-                                            ShapeText(view.stride).c_str(), ShapeText(allowed).c_str(), wrong);
+  return wrong == nullptr
+             ? Status{}
+             : Status::invalid(argument, "given strides {} for {}, allowed {}", view.stride, allowed, wrong);
 }
 
 /// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, extents or strides
@@ -347,7 +333,7 @@ inline Status check_apart(std::initializer_list<NamedBytes> read, std::initializ
     for (const auto& [first, last] : {std::pair{read.begin(), read.end()}, {written.begin(), w}})
       for (const NamedBytes* other = first; other != last; ++other)
         if (overlap(w->bytes, other->bytes))
-          return Status::invalid(w->name, "given memory that overlaps %s, allowed memory of its own", other->name);
+          return Status::invalid(w->name, "given memory that overlaps {}, allowed memory of its own", other->name);
   return {};
 }
 

@@ -24,7 +24,7 @@ class Workspace {
   /// Whether a call that needs `bytes` can have them.
   Status check(Index bytes) const noexcept {
     if (fixed_ && size_ < bytes + alignment)
-      return Status::length("workspace", "given %" PRId64 " bytes, allowed from %" PRId64, size_, bytes + alignment);
+      return Status::length("workspace", "given {} bytes, allowed from {}", size_, bytes + alignment);
     return {};
   }
   /// Makes room for `bytes`, forgetting what was there.

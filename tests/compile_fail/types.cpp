@@ -15,6 +15,7 @@
 // expect: the logit transform does not offer what concept LogitTransform asks, const and noexcept
 // expect: the cache must be of the layer's own type
 // expect: draft trees are offered under kernels Tiled and Specification
+// expect: an_error_text_needs_as_many_places_as_values
 // Element types, storage and policies that lack something.
 #include <lockstep/lockstep.hpp>
 
@@ -40,6 +41,15 @@ struct ThrowingPair : ls::Causal {
 };
 struct CheckMayThrow : ls::Causal {
   ls::Status check() const { return {}; }
+};
+struct SaysOneNumber : ls::Causal {
+  ls::Status check() const noexcept {
+#if LOCKSTEP_BAD == 18
+    return ls::Status::invalid("mask", "given {}, allowed {}", 1);
+#else
+    return ls::Status::invalid("mask", "given {}", 1);
+#endif
+  }
 };
 struct TransformMayThrow : ls::Scaled {
   float apply(float s, ls::QueryRow, ls::Index) const { return s; }

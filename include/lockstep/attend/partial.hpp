@@ -72,21 +72,17 @@ class Partial {
   /// Whether merge() would take it: ok, or the error that it would raise.
   Status check_merge(const Partial& other) const noexcept {
     if (other.q_len_ != q_len_ || other.heads_ != heads_ || other.v_head_dim_ != v_head_dim_)
-      return Status::invalid("partial",
-                             "given %" PRId64 " queries of %" PRId64 " heads and v_head_dim %" PRId64
-                             ", allowed %" PRId64 " of %" PRId64 " and %" PRId64,
+      return Status::invalid("partial", "given {} queries of {} heads and v_head_dim {}, allowed {} of {} and {}",
                              other.q_len_, other.heads_, other.v_head_dim_, q_len_, heads_, v_head_dim_);
     for (const KeyRange& mine : splits_)
       for (const KeyRange& its : other.splits_) {
         if (mine.first == its.first)
-          return Status::invalid("partial", "given the split of place %" PRId64 " again, allowed each split once",
-                                 its.first);
+          return Status::invalid("partial", "given the split of place {} again, allowed each split once", its.first);
         const KeyRange& earlier = mine.first < its.first ? mine : its;
         if (earlier.size() < split_keys)
-          return Status::invalid("partial",
-                                 "given a split that ends at place %" PRId64
-                                 " before another one, allowed to end at multiples of %" PRId64,
-                                 earlier.last, split_keys);
+          return Status::invalid(
+              "partial", "given a split that ends at place {} before another one, allowed to end at multiples of {}",
+              earlier.last, split_keys);
       }
     return {};
   }
@@ -162,19 +158,15 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
   const auto [q_len, heads, head_dim] = query.extent;
   if (Status s = check_shape<const C, 3>("q", query, query.extent); !s.ok()) return s;
   if (cache.shape().head_dim != head_dim)
-    return Status::invalid("q", "given head_dim %" PRId64 ", allowed the cache's %" PRId64, head_dim,
-                           cache.shape().head_dim);
+    return Status::invalid("q", "given head_dim {}, allowed the cache's {}", head_dim, cache.shape().head_dim);
   if (Status s = check_heads(options.sharing, heads, cache.shape().kv_heads); !s.ok()) return s;
   constexpr Index limit = std::numeric_limits<Index>::max() / 4;
   if (options.cache_place < 0 || options.cache_place > limit || options.cache_place % split_keys != 0)
-    return Status::invalid("cache_place", "given %" PRId64 ", allowed multiples of %" PRId64 " from 0",
-                           options.cache_place, split_keys);
+    return Status::invalid("cache_place", "given {}, allowed multiples of {} from 0", options.cache_place, split_keys);
   const KeyRange all{options.cache_place, options.cache_place + cache.length()};
   const KeyRange places = covered(options, cache);
   if (!places.empty() && (places.first % split_keys != 0 || (places.last % split_keys != 0 && places.last != all.last)))
-    return Status::invalid("places",
-                           "given %" PRId64 " to %" PRId64 ", allowed multiples of %" PRId64
-                           ", and the cache's last key %" PRId64 " as the end",
+    return Status::invalid("places", "given {} to {}, allowed multiples of {}, and the cache's last key {} as the end",
                            options.places.first, options.places.last, split_keys, all.last);
   if (Status s = first_error(check_offset(options.offset), check_logits<C>(options.logits, head_dim),
                              check_policy(options.bias, heads), check_mask(options.mask, 1, q_len, all.last, heads));
@@ -189,8 +181,7 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
   Index numbers = 0;
   if (__builtin_mul_overflow(q_len * heads, ceil_div(cache.length(), split_keys), &numbers) ||
       __builtin_mul_overflow(numbers, cache.shape().v_head_dim * static_cast<Index>(sizeof(C)), &numbers))
-    return Status::length("q", "given %s, allowed what 63 bits of bytes hold for all splits",
-                          ShapeText(query.extent).c_str());
+    return Status::length("q", "given {}, allowed what 63 bits of bytes hold for all splits", query.extent);
   return check_apart({{"q", bytes_of(query)}}, {{"workspace", bytes_of(options.workspace)}});
 }
 

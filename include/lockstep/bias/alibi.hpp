@@ -46,8 +46,7 @@ class Alibi {
     auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(slopes.extent[0]));
     for (Index h = 0; h < slopes.extent[0]; ++h) {
       if (!std::isfinite(slopes(h)))
-        raise(Status::invalid("slopes", "given %g for head %" PRId64 ", allowed finite numbers",
-                              static_cast<double>(slopes(h)), h));
+        raise(Status::invalid("slopes", "given {} for head {}, allowed finite numbers", slopes(h), h));
       (*own)[static_cast<std::size_t>(h)] = slopes(h);
     }
     slopes_ = std::move(own);
@@ -56,8 +55,7 @@ class Alibi {
   void prepare(Index heads) {
     if (slopes_ != nullptr) return;
     constexpr Index most = Index{1} << 31;
-    if (heads < 1 || heads > most)
-      raise(Status::invalid("heads", "given slopes for %" PRId64 ", allowed 1 to 2^31", heads));
+    if (heads < 1 || heads > most) raise(Status::invalid("heads", "given slopes for {}, allowed 1 to 2^31", heads));
     const FloatEnvironment environment;
     auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(heads));
     for (Index h = 0; h < heads; ++h) (*own)[static_cast<std::size_t>(h)] = static_cast<C>(alibi_slope(h, heads));
@@ -65,7 +63,7 @@ class Alibi {
   }
   Status check(Index heads) const noexcept {
     if (this->heads() != heads)
-      return Status::invalid("bias", "given slopes of %" PRId64 " heads, allowed %" PRId64, this->heads(), heads);
+      return Status::invalid("bias", "given slopes of {} heads, allowed {}", this->heads(), heads);
     return {};
   }
 

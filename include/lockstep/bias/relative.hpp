@@ -40,12 +40,11 @@ struct RelativeBuckets {
     constexpr Index limit = Index{1} << 20;
     const Index least = bidirectional ? 4 : 2;
     if (num_buckets < least || num_buckets > limit || (bidirectional && num_buckets % 2 != 0))
-      return Status::invalid("num_buckets", "given %" PRId64 ", allowed %s numbers from %" PRId64 " to 2^20",
-                             num_buckets, bidirectional ? "even" : "all", least);
+      return Status::invalid("num_buckets", "given {}, allowed {} numbers from {} to 2^20", num_buckets,
+                             bidirectional ? "even" : "all", least);
     const Index single = (bidirectional ? num_buckets / 2 : num_buckets) / 2;
     if (max_distance <= single || max_distance > limit)
-      return Status::invalid("max_distance", "given %" PRId64 ", allowed above %" PRId64 " and up to 2^20",
-                             max_distance, single);
+      return Status::invalid("max_distance", "given {}, allowed above {} and up to 2^20", max_distance, single);
     return {};
   }
 };
@@ -69,8 +68,7 @@ class RelativeBias {
     raise_unless_ok(detail::check_shape("table", table, table.extent));
     constexpr Index limit = Index{1} << 31;
     if (table.extent[1] < 1 || table.extent[1] > limit || first < -limit || first > limit)
-      raise(Status::invalid("table",
-                            "given %" PRId64 " distances from %" PRId64 ", allowed at least 1 and ends within +-2^31",
+      raise(Status::invalid("table", "given {} distances from {}, allowed at least 1 and ends within +-2^31",
                             table.extent[1], first));
     fill(table.extent[0], {first, first + table.extent[1]},
          [&](Index head, Index distance) { return static_cast<C>(table(head, distance - first)); });
@@ -90,8 +88,7 @@ class RelativeBias {
 
   Status check(Index heads) const noexcept {
     const Index given = table_ == nullptr ? 0 : table_->heads;
-    if (given != heads)
-      return Status::invalid("bias", "given a table for %" PRId64 " heads, allowed %" PRId64, given, heads);
+    if (given != heads) return Status::invalid("bias", "given a table for {} heads, allowed {}", given, heads);
     return {};
   }
 
@@ -124,7 +121,7 @@ class RelativeBias {
   template <class F>
   void fill(Index heads, KeyRange distances, F&& value) {
     constexpr Index most = Index{1} << 31;
-    if (heads > most) raise(Status::invalid("table", "given %" PRId64 " heads, allowed up to 2^31", heads));
+    if (heads > most) raise(Status::invalid("table", "given {} heads, allowed up to 2^31", heads));
     auto table = std::make_shared<Table>(
         Table{heads, distances, std::vector<C>(static_cast<std::size_t>(heads * distances.size()))});
     for (Index h = 0; h < heads; ++h)

@@ -61,9 +61,8 @@ struct BlockBytes {
 template <class S>
 Status check_cache_sizes(const CacheShape& shape, const char* argument, Index tokens) noexcept {
   if (shape.kv_heads < 1 || shape.head_dim < 1 || shape.v_head_dim < 1)
-    return Status::invalid(
-        "shape", "given kv_heads %" PRId64 ", head_dim %" PRId64 ", v_head_dim %" PRId64 ", allowed at least 1 each",
-        shape.kv_heads, shape.head_dim, shape.v_head_dim);
+    return Status::invalid("shape", "given kv_heads {}, head_dim {}, v_head_dim {}, allowed at least 1 each",
+                           shape.kv_heads, shape.head_dim, shape.v_head_dim);
   // Each factor below 2^31 keeps the sums of the products below within 63 bits once the whole is checked. A place takes
   // less than 16 elements and two scales beyond its dimensions.
   constexpr Index limit = Index{1} << 31;
@@ -72,9 +71,8 @@ Status check_cache_sizes(const CacheShape& shape, const char* argument, Index to
       shape.v_head_dim > limit ||
       __builtin_mul_overflow(round_up(tokens, block_keys), shape.head_dim + shape.v_head_dim + 40, &size) ||
       __builtin_mul_overflow(size, shape.kv_heads * static_cast<Index>(sizeof(S)), &size))
-    return Status::length(argument,
-                          "given %" PRId64 " tokens of %" PRId64 " kv heads, allowed 0 to what 63 bits of bytes hold",
-                          tokens, shape.kv_heads);
+    return Status::length(argument, "given {} tokens of {} kv heads, allowed 0 to what 63 bits of bytes hold", tokens,
+                          shape.kv_heads);
   return {};
 }
 
@@ -223,10 +221,10 @@ inline Status check_finite(const char* argument, View<const float, 3> rows) noex
     for (Index g = 0; g < rows.extent[1]; ++g)
       for (Index d = 0; d < rows.extent[2]; ++d)
         if (const float x = rows(t, g, d); (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) == 0x7f800000u)
-          return Status::invalid(argument,
-                                 "given %f at token %" PRId64 ", kv head %" PRId64
-                                 ", allowed finite numbers: int8 storage has codes for no others",
-                                 static_cast<double>(x), t, g);
+          return Status::invalid(
+              argument,
+              "given {} at token {}, kv head {}, allowed finite numbers: int8 storage has codes for no others",
+              x, t, g);
   return {};
 }
 

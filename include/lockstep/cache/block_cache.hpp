@@ -51,8 +51,7 @@ class BlockCache {
   /// ok, or why so many more tokens cannot be appended.
   Status check_append(Index tokens) const noexcept {
     if (tokens < 0 || tokens > capacity_ - length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed %" PRId64 " in all",
-                            tokens, length_, capacity_);
+      return Status::length("cache", "given {} tokens to append to {}, allowed {} in all", tokens, length_, capacity_);
     return {};
   }
 
@@ -76,8 +75,7 @@ class BlockCache {
   /// nothing. Errors: a first place beyond length(), places that are missing; those of append().
   void write(Index first, View<const Compute, 3> keys, View<const Compute, 3> values) {
     const Index tokens = keys.extent[0];
-    if (first < 0 || first > length_)
-      raise(Status::length("first", "given %" PRId64 ", allowed 0 to %" PRId64, first, length_));
+    if (first < 0 || first > length_) raise(Status::length("first", "given {}, allowed 0 to {}", first, length_));
     raise_unless_ok(check_rows(keys, values, tokens));
     if (tokens > length_ - first) raise_unless_ok(self().check_append(tokens - (length_ - first)));
     raise_unless_ok(check_places("first", {first, first + tokens}));
@@ -90,9 +88,7 @@ class BlockCache {
   void write_circular(Index first, View<const Compute, 3> keys, View<const Compute, 3> values) {
     const Index tokens = keys.extent[0];
     if (first < 0 || first >= length_ || tokens > length_)
-      raise(Status::length("first",
-                           "given %" PRId64 " and %" PRId64 " tokens, allowed places 0 to %" PRId64
-                           " and no more tokens than these",
+      raise(Status::length("first", "given {} and {} tokens, allowed places 0 to {} and no more tokens than these",
                            first, tokens, length_ - 1));
     raise_unless_ok(check_rows(keys, values, tokens));
     const Index straight = tokens < length_ - first ? tokens : length_ - first;
@@ -109,12 +105,11 @@ class BlockCache {
   /// path beyond length(), a path that does not rise, places that are missing; what truncate() refuses.
   void keep(Index context, std::span<const Index> path) {
     if (context < 0 || context > length_)
-      raise(Status::length("context", "given %" PRId64 ", allowed 0 to %" PRId64, context, length_));
+      raise(Status::length("context", "given {}, allowed 0 to {}", context, length_));
     Index least = 0;
     for (const Index node : path) {
       if (node < least || node >= length_ - context)
-        raise(Status::invalid("path", "given %" PRId64 ", allowed rising numbers from 0 to %" PRId64, node,
-                              length_ - context - 1));
+        raise(Status::invalid("path", "given {}, allowed rising numbers from 0 to {}", node, length_ - context - 1));
       least = node + 1;
     }
     const Index kept = context + static_cast<Index>(path.size());
@@ -138,10 +133,9 @@ class BlockCache {
   template <class P>
     requires requires(const P& position, Compute* row) { position.shift(row, Index{}); }
   void drop_oldest(Index tokens, const P& position, Index keep = 0) {
-    if (keep < 0 || keep > length_)
-      raise(Status::length("keep", "given %" PRId64 ", allowed 0 to %" PRId64, keep, length_));
+    if (keep < 0 || keep > length_) raise(Status::length("keep", "given {}, allowed 0 to {}", keep, length_));
     if (tokens < 0 || tokens > length_ - keep)
-      raise(Status::length("tokens", "given %" PRId64 ", allowed 0 to %" PRId64, tokens, length_ - keep));
+      raise(Status::length("tokens", "given {}, allowed 0 to {}", tokens, length_ - keep));
     raise_unless_ok(check_places("tokens", {0, length_}));
     raise_unless_ok(check_rotation(position));
     raise_unless_ok(position.check_shift(-tokens));
@@ -186,8 +180,7 @@ class BlockCache {
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
     const View<const Value, 3> given_keys(keys), given_values(values);
     const Index tokens = tokens_first(given_keys, order).extent[0];
-    if (tokens > capacity_)
-      raise(Status::length("keys", "given %" PRId64 " tokens, allowed %" PRId64, tokens, capacity_));
+    if (tokens > capacity_) raise(Status::length("keys", "given {} tokens, allowed {}", tokens, capacity_));
     raise_unless_ok(check_shape("keys", given_keys, ordered(order, tokens, shape_.head_dim)));
     raise_unless_ok(check_shape("values", given_values, ordered(order, tokens, shape_.v_head_dim)));
     const auto k = tokens_first(given_keys, order), v = tokens_first(given_values, order);
@@ -209,8 +202,7 @@ class BlockCache {
   }
   /// ok, or the error that truncate() would raise.
   Status check_truncate(Index length) const noexcept {
-    if (length < 0 || length > length_)
-      return Status::length("length", "given %" PRId64 ", allowed 0 to %" PRId64, length, length_);
+    if (length < 0 || length > length_) return Status::length("length", "given {}, allowed 0 to {}", length, length_);
     return {};
   }
   void clear() noexcept { shorten(0); }  ///< forgets all tokens
@@ -288,9 +280,7 @@ class BlockCache {
   Status check_places(const char* argument, KeyRange places) const noexcept {
     const KeyRange missing = self().missing_after(0);
     if (const KeyRange gone = intersection(places, missing); !gone.empty())
-      return Status::invalid(argument,
-                             "given place %" PRId64 ", allowed none of %" PRId64 " to %" PRId64
-                             ", which the cache does not hold",
+      return Status::invalid(argument, "given place {}, allowed none of {} to {}, which the cache does not hold",
                              gone.first, missing.first, missing.last - 1);
     return {};
   }
@@ -299,8 +289,8 @@ class BlockCache {
   Status check_rotation(const P& position) const noexcept {
     if constexpr (requires { position.rotary_dim(); })
       if (position.rotary_dim() > shape_.head_dim)
-        return Status::invalid("position", "given rotary_dim %" PRId64 ", allowed at most head_dim %" PRId64,
-                               position.rotary_dim(), shape_.head_dim);
+        return Status::invalid("position", "given rotary_dim {}, allowed at most head_dim {}", position.rotary_dim(),
+                               shape_.head_dim);
     if constexpr (requires { position.identity(); })
       if (table_ != 0 && table_ != position.identity())
         return Status::invalid("position", "given another rotary table, allowed the one that rotated the keys");

@@ -40,8 +40,7 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
   ContiguousCache(CacheShape shape, Index capacity, CacheMemory memory = {}) : Base(shape, capacity) {
     raise_unless_ok(detail::check_cache_sizes<S>(shape, "capacity", capacity));
     if (memory.initial < -1 || memory.initial > capacity)
-      raise(Status::length("initial", "given %" PRId64 " tokens, allowed 0 to %" PRId64 ", or -1 for these",
-                           memory.initial, capacity));
+      raise(Status::length("initial", "given {} tokens, allowed 0 to {}, or -1 for these", memory.initial, capacity));
     blocks_ = detail::BlockArray<S>(shape, ceil_div(memory.initial == -1 ? capacity : memory.initial, block_keys),
                                     memory.source);
   }

@@ -33,8 +33,7 @@ class ModelCache {
   template <class K>
   void add(K cache) {
     if (!caches_.empty() && cache.length() != length())
-      raise(Status::invalid("cache", "given length %" PRId64 ", allowed the other layers' %" PRId64, cache.length(),
-                            length()));
+      raise(Status::invalid("cache", "given length {}, allowed the other layers' {}", cache.length(), length()));
     caches_.push_back(Any(std::move(cache)));
   }
 
@@ -44,11 +43,10 @@ class ModelCache {
   /// Layer i's cache. Errors: no such layer, or one with a cache of another type than K.
   template <class K = std::variant_alternative_t<0, Any>>
   K& layer(Index i) {
-    if (i < 0 || i >= layers())
-      raise(Status::invalid("layer", "given %" PRId64 ", allowed 0 to %" PRId64, i, layers() - 1));
+    if (i < 0 || i >= layers()) raise(Status::invalid("layer", "given {}, allowed 0 to {}", i, layers() - 1));
     K* cache = std::get_if<K>(&caches_[static_cast<std::size_t>(i)]);
     if (cache == nullptr)
-      raise(Status::invalid("layer", "given %" PRId64 ", whose cache is of another type than the one asked for", i));
+      raise(Status::invalid("layer", "given {}, whose cache is of another type than the one asked for", i));
     return *cache;
   }
 
@@ -65,10 +63,9 @@ class ModelCache {
   Status check_begin(Index tokens) const noexcept {
     for (const Any& any : caches_) {
       if (length_of(any) != length())
-        return Status::invalid("caches",
-                               "given layers of lengths %" PRId64 " and %" PRId64
-                               ", allowed one length: roll back the forward that failed",
-                               length(), length_of(any));
+        return Status::invalid(
+            "caches", "given layers of lengths {} and {}, allowed one length: roll back the forward that failed",
+            length(), length_of(any));
       if (Status s = std::visit([tokens](const auto& cache) { return detail::check_append_all(cache, tokens); }, any);
           !s.ok())
         return s;

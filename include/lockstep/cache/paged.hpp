@@ -92,7 +92,7 @@ class PagePool {
   /// Errors: kv_heads or a head size below 1, a number of pages below 0, sizes beyond 63 bits.
   PagePool(CacheShape shape, Index pages, MemorySource source = {}) {
     constexpr Index limit = Index{1} << 40;
-    if (pages < 0 || pages > limit) raise(Status::length("pages", "given %" PRId64 ", allowed 0 to 2^40", pages));
+    if (pages < 0 || pages > limit) raise(Status::length("pages", "given {}, allowed 0 to 2^40", pages));
     raise_unless_ok(detail::check_cache_sizes<S>(shape, "pages", pages * block_keys));
     store_ = std::make_shared<detail::PageStore<S>>(shape, pages, source);
   }
@@ -140,9 +140,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   /// The same for a layer's make_cache(capacity, pool). Errors: a pool of another shape.
   PagedCache(CacheShape shape, Index capacity, const PagePool<S>& pool) : PagedCache(pool, capacity) {
     if (!(shape == pool.shape()))
-      raise(Status::invalid("pool",
-                            "given pages of %" PRId64 " kv heads of %" PRId64 " and %" PRId64 ", allowed %" PRId64
-                            " of %" PRId64 " and %" PRId64,
+      raise(Status::invalid("pool", "given pages of {} kv heads of {} and {}, allowed {} of {} and {}",
                             pool.shape().kv_heads, pool.shape().head_dim, pool.shape().v_head_dim, shape.kv_heads,
                             shape.head_dim, shape.v_head_dim));
   }
@@ -205,8 +203,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
       }
       if (const Index free = store->free_pages(); needed > free)
         return Status::length("pages",
-                              "given appends to %" PRId64 " caches that need %" PRId64 " together, allowed %" PRId64
-                              ": the pool has no more",
+                              "given appends to {} caches that need {} together, allowed {}: the pool has no more",
                               caches, needed, free);
     }
     return {};
@@ -245,8 +242,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   }
   Status check_pages(Index needed) const noexcept {
     if (const Index free = store_->free_pages(); needed > free)
-      return Status::length(
-          "pages", "given an append that needs %" PRId64 ", allowed %" PRId64 ": the pool has no more", needed, free);
+      return Status::length("pages", "given an append that needs {}, allowed {}: the pool has no more", needed, free);
     return {};
   }
 
@@ -260,8 +256,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     // Those that replace shared pages wait at the end of the table for a moment.
     if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); })) {
       raise_unless_ok(check_pages(needed));
-      raise(Status::length("pages", "given an append that needs %" PRId64 ", allowed fewer: other caches were faster",
-                           needed));
+      raise(Status::length("pages", "given an append that needs {}, allowed fewer: other caches were faster", needed));
     }
     for (Index b = first / block_keys; b < held && b * block_keys < last && pages() > wanted; ++b) {
       if (!store_->is_shared(page(b))) continue;

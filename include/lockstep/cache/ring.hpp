@@ -45,9 +45,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     constexpr Index limit = Index{1} << 46;
     if (size.window < 1 || size.slack < 0 || size.sink_tokens < 0 || size.window > limit || size.slack > limit ||
         size.sink_tokens > limit)
-      raise(Status::length("size",
-                           "given window %" PRId64 ", slack %" PRId64 ", sink_tokens %" PRId64
-                           ", allowed from 1, 0 and 0 to 2^46",
+      raise(Status::length("size", "given window {}, slack {}, sink_tokens {}, allowed from 1, 0 and 0 to 2^46",
                            size.window, size.slack, size.sink_tokens));
     pinned_ = ceil_div(size.sink_tokens, block_keys);
     ring_ = ceil_div(size.window + size.slack - 1, block_keys) + 1;
@@ -78,10 +76,9 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   Status check_append(Index tokens) const noexcept {
     const Index limit = this->capacity_ == 0 ? 0 : append_limit();
     if (tokens < 0 || tokens > limit)
-      return Status::length("cache", "given %" PRId64 " tokens to append at once, allowed %" PRId64, tokens, limit);
+      return Status::length("cache", "given {} tokens to append at once, allowed {}", tokens, limit);
     if (tokens > this->capacity_ - this->length_)
-      return Status::length("cache", "given %" PRId64 " tokens to append to %" PRId64 ", allowed 2^62 in all", tokens,
-                            this->length_);
+      return Status::length("cache", "given {} tokens to append to {}, allowed 2^62 in all", tokens, this->length_);
     return {};
   }
   KeyRange missing_after(Index tokens) const noexcept { return without(held(), this->length_ + tokens); }
@@ -90,8 +87,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
     if (Status s = Base::check_truncate(length); !s.ok()) return s;
     if (const KeyRange gone = intersection({length - size_.window + 1, length}, missing_after(0)); !gone.empty())
       return Status::length("length",
-                            "given %" PRId64 ", where a row may see places %" PRId64 " to %" PRId64
-                            ", allowed lengths whose window is still held",
+                            "given {}, where a row may see places {} to {}, allowed lengths whose window is still held",
                             length, gone.first, gone.last - 1);
     return {};
   }

@@ -105,16 +105,13 @@ struct Restore {
     const SavedHeader ours{};
     if (header.magic != ours.magic) return Status::invalid("stream", "given other bytes, allowed a saved cache");
     if (header.format != ours.format || header.numerics != ours.numerics)
-      return Status::invalid(
-          "stream", "given format %" PRIu32 " of numerics version %" PRIu32 ", allowed %" PRIu32 " and %" PRIu32,
-          header.format, header.numerics, ours.format, ours.numerics);
+      return Status::invalid("stream", "given format {} of numerics version {}, allowed {} and {}", header.format,
+                             header.numerics, ours.format, ours.numerics);
     if (header.storage != storage_code<typename Cache::Storage>())
-      return Status::invalid("stream", "given storage type %" PRIu64 ", allowed the cache's %" PRIu64, header.storage,
+      return Status::invalid("stream", "given storage type {}, allowed the cache's {}", header.storage,
                              storage_code<typename Cache::Storage>());
     if (!(header.shape == cache.shape()))
-      return Status::invalid("stream",
-                             "given %" PRId64 " kv heads of %" PRId64 " and %" PRId64 ", allowed the cache's %" PRId64
-                             " of %" PRId64 " and %" PRId64,
+      return Status::invalid("stream", "given {} kv heads of {} and {}, allowed the cache's {} of {} and {}",
                              header.shape.kv_heads, header.shape.head_dim, header.shape.v_head_dim,
                              cache.shape().kv_heads, cache.shape().head_dim, cache.shape().v_head_dim);
     const KeyRange gone = header.missing;
@@ -122,7 +119,7 @@ struct Restore {
     if (header.length < 0 || (!nothing_gone && (gone.first < 0 || gone.empty() || gone.last > header.length)))
       return Status::invalid("stream", "given lengths that contradict each other, allowed what save_cache() wrote");
     if (header.length > cache.capacity())
-      return Status::length("stream", "given %" PRId64 " tokens, allowed %" PRId64, header.length, cache.capacity());
+      return Status::length("stream", "given {} tokens, allowed {}", header.length, cache.capacity());
     return {};
   }
   template <class Cache>

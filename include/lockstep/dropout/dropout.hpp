@@ -34,7 +34,7 @@ struct Dropout {
 
   Status check() const noexcept {
     if (!(probability >= 0 && probability < 1))
-      return Status::invalid("dropout probability", "given %g, allowed 0 <= p < 1", probability);
+      return Status::invalid("dropout probability", "given {}, allowed 0 <= p < 1", probability);
     return {};
   }
 

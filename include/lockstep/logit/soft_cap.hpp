@@ -39,7 +39,7 @@ struct SoftCap {
   Status check() const noexcept {
     // Normal as a float, which is the narrower compute type.
     if (!(cap >= 0x1p-126 && cap <= 0x1p127))
-      return Status::invalid("softcap", "given %g, allowed positive numbers from 2^-126 to 2^127", cap);
+      return Status::invalid("softcap", "given {}, allowed positive numbers from 2^-126 to 2^127", cap);
     return {};
   }
 };

@@ -47,9 +47,9 @@ class ArrayMask {
     for (std::size_t axis = 0; axis < 3; ++axis)
       if (array_.extent[axis] != 1 && array_.extent[axis] != call[axis])
         return Status::invalid("mask",
-                               "given an array %s, allowed extents of %s or 1, and any number of keys: it must "
+                               "given an array {}, allowed extents of {} or 1, and any number of keys: it must "
                                "broadcast to [batch, heads, q_len, kv_len]",
-                               ShapeText(array_.extent).c_str(), ShapeText(call).c_str());
+                               array_.extent, call);
     return check_shape("mask", array_, array_.extent);
   }
 

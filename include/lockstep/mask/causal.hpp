@@ -27,7 +27,7 @@ static_assert(Mask<Causal>);
 template <class T = float>
 Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> causal_mask(Index q_len, Index kv_len, Index offset) {
   if (q_len < 0 || kv_len < 0)
-    raise(Status::invalid("q_len, kv_len", "given %" PRId64 ", %" PRId64 ", allowed at least 0", q_len, kv_len));
+    raise(Status::invalid("q_len, kv_len", "given {}, {}, allowed at least 0", q_len, kv_len));
   raise_unless_ok(detail::check_offset(offset));
   Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> mask(q_len, kv_len);
   for (Index i = 0; i < q_len; ++i)

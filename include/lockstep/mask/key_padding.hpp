@@ -31,8 +31,7 @@ class KeyPadding {
   Status check(Index sequences, Index, Index kv_len) const noexcept {
     const std::array<Index, 2> least{sequences, kv_len};
     if (flags_.extent[0] < sequences || flags_.extent[1] < kv_len)
-      return Status::invalid("mask", "given key flags %s, allowed at least %s",
-                             detail::ShapeText(flags_.extent).c_str(), detail::ShapeText(least).c_str());
+      return Status::invalid("mask", "given key flags {}, allowed at least {}", flags_.extent, least);
     return detail::check_shape("mask", flags_, flags_.extent);
   }
 

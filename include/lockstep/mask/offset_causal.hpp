@@ -21,7 +21,7 @@ class OffsetCausal : public detail::PerSequence<OffsetCausal> {
   static Status allowed(Index offset) noexcept {
     return detail::check_offset(offset).ok()
                ? Status{}
-               : Status::invalid("mask", "given an offset of %" PRId64 ", allowed -2^62 to 2^62", offset);
+               : Status::invalid("mask", "given an offset of {}, allowed -2^62 to 2^62", offset);
   }
 };
 

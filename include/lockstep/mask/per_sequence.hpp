@@ -31,8 +31,8 @@ class PerSequence {
   Status check(Index sequences, Index, Index) const noexcept {
     if (!each_) return {};
     if (static_cast<Index>(numbers_.size()) < sequences)
-      return Status::invalid("mask", "given %zu %s, allowed one for each of %" PRId64 " sequences", numbers_.size(),
-                             M::numbers, sequences);
+      return Status::invalid("mask", "given {} {}, allowed one for each of {} sequences", numbers_.size(), M::numbers,
+                             sequences);
     for (const Index number : numbers_.first(static_cast<std::size_t>(sequences)))
       if (Status s = M::allowed(number); !s.ok()) return s;
     return {};

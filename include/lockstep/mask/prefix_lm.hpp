@@ -23,8 +23,7 @@ class PrefixLm : public detail::PerSequence<PrefixLm> {
   friend PerSequence;
   static constexpr const char* numbers = "prefix lengths";
   static Status allowed(Index prefix) noexcept {
-    return prefix < 0 ? Status::invalid("mask", "given a prefix of %" PRId64 " keys, allowed at least 0", prefix)
-                      : Status{};
+    return prefix < 0 ? Status::invalid("mask", "given a prefix of {} keys, allowed at least 0", prefix) : Status{};
   }
 };
 

@@ -41,8 +41,8 @@ struct SlidingWindow {
 
   Status check() const noexcept {
     if (window < 1)
-      return Status::invalid("mask", "given a window of %" PRId64 " keys, allowed at least 1: the query's own", window);
-    if (sinks < 0) return Status::invalid("mask", "given %" PRId64 " sinks, allowed at least 0", sinks);
+      return Status::invalid("mask", "given a window of {} keys, allowed at least 1: the query's own", window);
+    if (sinks < 0) return Status::invalid("mask", "given {} sinks, allowed at least 0", sinks);
     return {};
   }
 

@@ -29,10 +29,10 @@ struct Window {
 
   Status check() const noexcept {
     if (left < 0 || right < 0)
-      return Status::invalid("mask",
-                             "given bounds of %" PRId64 " keys before and %" PRId64
-                             " after the query's own, allowed at least 0 each, or Window::unbounded",
-                             left, right);
+      return Status::invalid(
+          "mask",
+          "given bounds of {} keys before and {} after the query's own, allowed at least 0 each, or Window::unbounded",
+          left, right);
     return {};
   }
 

@@ -62,7 +62,7 @@ class QkNorm {
     raise_unless_ok(detail::check_shape("query_norm", query_weight, query_weight.extent));
     raise_unless_ok(detail::check_shape("key_norm", key_weight, key_weight.extent));
     if (!(epsilon >= 0) || !std::isfinite(static_cast<C>(epsilon)))
-      raise(Status::invalid("epsilon", "given %g, allowed finite numbers from 0", epsilon));
+      raise(Status::invalid("epsilon", "given {}, allowed finite numbers from 0", epsilon));
     auto own = std::make_shared<Weights>();
     for (Index d = 0; d < query_weight.extent[0]; ++d) own->query.push_back(static_cast<C>(query_weight(d)));
     for (Index d = 0; d < key_weight.extent[0]; ++d) own->key.push_back(static_cast<C>(key_weight(d)));
@@ -73,10 +73,8 @@ class QkNorm {
     const Index query = Scope::whole ? heads * head_dim : head_dim, key = Scope::whole ? kv_heads * head_dim : head_dim;
     const Index given_query = weights_ == nullptr ? 0 : static_cast<Index>(weights_->query.size()),
                 given_key = weights_ == nullptr ? 0 : static_cast<Index>(weights_->key.size());
-    if (given_query != query)
-      return Status::invalid("query_norm", "given %" PRId64 " weights, allowed %" PRId64, given_query, query);
-    if (given_key != key)
-      return Status::invalid("key_norm", "given %" PRId64 " weights, allowed %" PRId64, given_key, key);
+    if (given_query != query) return Status::invalid("query_norm", "given {} weights, allowed {}", given_query, query);
+    if (given_key != key) return Status::invalid("key_norm", "given {} weights, allowed {}", given_key, key);
     return {};
   }
 

@@ -66,19 +66,19 @@ inline double clamped(double x) noexcept { return x < 0 ? 0 : x > 1 ? 1 : x; }
 
 inline Status check_factor(double factor) noexcept {
   if (!(factor >= 1) || !std::isfinite(factor))
-    return Status::invalid("factor", "given %g, allowed finite numbers from 1", factor);
+    return Status::invalid("factor", "given {}, allowed finite numbers from 1", factor);
   return {};
 }
 
 inline Status check_magnitude(double magnitude) noexcept {
   if (!(magnitude > 0) || !std::isfinite(magnitude))
-    return Status::invalid("magnitude", "given %g, allowed positive finite numbers; 1 switches it off", magnitude);
+    return Status::invalid("magnitude", "given {}, allowed positive finite numbers; 1 switches it off", magnitude);
   return {};
 }
 
 inline Status check_length(const char* name, Index length, Index least) noexcept {
   if (length < least || length > (Index{1} << 31))
-    return Status::invalid(name, "given %" PRId64 ", allowed %" PRId64 " to 2^31", length, least);
+    return Status::invalid(name, "given {}, allowed {} to 2^31", length, least);
   return {};
 }
 

@@ -21,7 +21,7 @@ struct Llama3Scaling {
     if (!(low_frequency_factor > 0) || !(high_frequency_factor > low_frequency_factor) ||
         !std::isfinite(high_frequency_factor))
       return Status::invalid("low_frequency_factor, high_frequency_factor",
-                             "given %g, %g, allowed finite numbers 0 < low < high", low_frequency_factor,
+                             "given {}, {}, allowed finite numbers 0 < low < high", low_frequency_factor,
                              high_frequency_factor);
     return {};
   }

@@ -26,11 +26,11 @@ struct LongRopeScaling {
   Status check(const RopeConfig& config) const noexcept {
     for (const auto& [name, factors] : {std::pair{"short_factors", &short_factors}, {"long_factors", &long_factors}}) {
       if (static_cast<Index>(factors->size()) != config.rotary_dim / 2)
-        return Status::invalid(name, "given %zu factors, allowed rotary_dim/2 = %" PRId64, factors->size(),
+        return Status::invalid(name, "given {} factors, allowed rotary_dim/2 = {}", factors->size(),
                                config.rotary_dim / 2);
       for (const double factor : *factors)
         if (!(factor > 0) || !std::isfinite(factor))
-          return Status::invalid(name, "given %g, allowed positive finite numbers", factor);
+          return Status::invalid(name, "given {}, allowed positive finite numbers", factor);
     }
     if (Status s = detail::check_length("original_length", original_length, 2); !s.ok()) return s;
     if (Status s = detail::check_length("length", length, 0); !s.ok()) return s;

@@ -46,9 +46,8 @@ class MultimodalRope : public detail::TableRotation<Style, C> {
   Status check_position(Index position) const noexcept {
     for (Index axis = 0; axis < list_.extent[1]; ++axis)
       if (const Index at = list_(position, axis); at < 0 || at >= table_.positions())
-        return Status::invalid("positions",
-                               "given %" PRId64 " on axis %" PRId64 " of row %" PRId64 ", allowed 0 to %" PRId64, at,
-                               axis, position, table_.positions() - 1);
+        return Status::invalid("positions", "given {} on axis {} of row {}, allowed 0 to {}", at, axis, position,
+                               table_.positions() - 1);
     return {};
   }
 
@@ -69,9 +68,8 @@ class MultimodalRope : public detail::TableRotation<Style, C> {
     if (table_.empty()) return Status::invalid("table", "given an empty one, allowed one with positions");
     if (time < 0 || height < 0 || width < 0 || time > pairs || height > pairs || width > pairs ||
         time + height + width != pairs)
-      return Status::invalid(
-          "sections", "given %" PRId64 ", %" PRId64 ", %" PRId64 " pairs, allowed rotary_dim/2 = %" PRId64 " together",
-          time, height, width, pairs);
+      return Status::invalid("sections", "given {}, {}, {} pairs, allowed rotary_dim/2 = {} together", time, height,
+                             width, pairs);
     return detail::check_shape("positions", list_, {list_.extent[0], 3});
   }
 

@@ -87,7 +87,7 @@ class RopeTable {
     for (const auto& [name, view] : {std::pair{"cos", &cos}, {"sin", &sin}}) {
       raise_unless_ok(check(name, *view, cos.extent));
       if (view->extent[1] > 1 && view->stride[1] != 1)
-        raise(Status::invalid(name, "given numbers of a row %" PRId64 " apart, allowed 1", view->stride[1]));
+        raise(Status::invalid(name, "given numbers of a row {} apart, allowed 1", view->stride[1]));
     }
     auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
     data->cos = {cos.data, cos.stride[0]};
@@ -146,23 +146,21 @@ class RopeTable {
   static Status check(const char* name, View<const C, 2> view, const std::array<Index, 2>& allowed) noexcept {
     constexpr Index limit = Index{1} << 31;
     if (view.extent[0] > limit || view.extent[1] > limit / 2)
-      return Status::invalid(name, "given %s, allowed up to 2^31 positions of 2^30 pairs",
-                             detail::ShapeText(view.extent).c_str());
+      return Status::invalid(name, "given {}, allowed up to 2^31 positions of 2^30 pairs", view.extent);
     return detail::check_shape(name, view, allowed);
   }
   static Status check(const RopeConfig& config) noexcept {
     if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
-      return Status::invalid("rotary_dim", "given %" PRId64 ", allowed even numbers from 2 to 2^31", config.rotary_dim);
+      return Status::invalid("rotary_dim", "given {}, allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base))
-      return Status::invalid("base", "given %g, allowed positive finite numbers", config.base);
+      return Status::invalid("base", "given {}, allowed positive finite numbers", config.base);
     if (Status s = detail::check_length("positions", config.positions, 0); !s.ok()) return s;
     if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > (Index{1} << 31))
-      return Status::invalid("proportional_to",
-                             "given %" PRId64 ", allowed 0 or even numbers from rotary_dim %" PRId64 " to 2^31",
+      return Status::invalid("proportional_to", "given {}, allowed 0 or even numbers from rotary_dim {} to 2^31",
                              config.proportional_to, config.rotary_dim);
     // Below 1 a base raises frequencies above 1, at most to 1/base; sines are good up to angles of 2^31.
     if (static_cast<double>(config.positions) / config.base > max_sin_cos_angle)
-      return Status::invalid("base", "given %g with %" PRId64 " positions, allowed angles up to 2^31", config.base,
+      return Status::invalid("base", "given {} with {} positions, allowed angles up to 2^31", config.base,
                              config.positions);
     return {};
   }
@@ -171,14 +169,14 @@ class RopeTable {
   static Status check(const RopeConfig& config, std::span<const double> frequencies, double magnitude) noexcept {
     for (const double f : frequencies)
       if (!(f >= 0) || !(f * static_cast<double>(config.positions) <= max_sin_cos_angle))
-        return Status::invalid("scaling",
-                               "given an inverse frequency of %g with %" PRId64
-                               " positions, allowed numbers from 0 and angles up to 2^31",
-                               f, config.positions);
+        return Status::invalid(
+            "scaling",
+            "given an inverse frequency of {} with {} positions, allowed numbers from 0 and angles up to 2^31", f,
+            config.positions);
     if (Status s = detail::check_magnitude(magnitude); !s.ok()) return s;
     if (config.pair_dim() != config.rotary_dim && magnitude != 1)
       return Status::invalid("proportional_to",
-                             "given with a magnitude of %g, allowed 1: pairs that do not turn would not grow",
+                             "given with a magnitude of {}, allowed 1: pairs that do not turn would not grow",
                              magnitude);
     return {};
   }

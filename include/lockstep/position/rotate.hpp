@@ -65,7 +65,7 @@ class TableRotation {
     double fastest = 1;
     for (const double f : table_.inverse_frequencies()) fastest = f > fastest ? f : fastest;
     if (!(std::abs(static_cast<double>(delta)) * fastest <= max_sin_cos_angle))
-      return Status::invalid("shift", "given %" PRId64 " positions, allowed angles from -2^31 to 2^31", delta);
+      return Status::invalid("shift", "given {} positions, allowed angles from -2^31 to 2^31", delta);
     return {};
   }
 
@@ -88,8 +88,7 @@ class TableRotation {
   /// Proportional partial rotary takes its pairs from the whole head, so from a head of just that size.
   void check_pair_dim(Index head_dim) const {
     if (table_.pair_dim() != table_.rotary_dim() && table_.pair_dim() != head_dim)
-      raise(Status::invalid("proportional_to", "given %" PRId64 ", allowed head_dim %" PRId64, table_.pair_dim(),
-                            head_dim));
+      raise(Status::invalid("proportional_to", "given {}, allowed head_dim {}", table_.pair_dim(), head_dim));
   }
 
   RopeTable<C> table_;

@@ -36,15 +36,14 @@ struct YarnScaling {
     if (Status s = detail::check_factor(factor); !s.ok()) return s;
     if (Status s = detail::check_length("original_length", original_length, 1); !s.ok()) return s;
     if (!(beta_slow > 0) || !(beta_fast >= beta_slow) || !std::isfinite(beta_fast))
-      return Status::invalid("beta_fast, beta_slow", "given %g, %g, allowed finite numbers beta_fast >= beta_slow > 0",
+      return Status::invalid("beta_fast, beta_slow", "given {}, {}, allowed finite numbers beta_fast >= beta_slow > 0",
                              beta_fast, beta_slow);
-    if (!(config.base > 1)) return Status::invalid("base", "given %g, allowed numbers above 1 for YaRN", config.base);
+    if (!(config.base > 1)) return Status::invalid("base", "given {}, allowed numbers above 1 for YaRN", config.base);
     if (const auto [first, last] = ramp_ends(config); first > last)
-      return Status::invalid("original_length",
-                             "given %" PRId64
-                             ", allowed lengths in which some pair turns beta_slow %g times and "
-                             "not all turn beta_fast %g times",
-                             original_length, beta_slow, beta_fast);
+      return Status::invalid(
+          "original_length",
+          "given {}, allowed lengths in which some pair turns beta_slow {} times and not all turn beta_fast {} times",
+          original_length, beta_slow, beta_fast);
     return magnitude ? detail::check_magnitude(*magnitude) : Status{};
   }
 

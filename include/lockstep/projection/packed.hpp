@@ -53,8 +53,7 @@ class PackedWeights {
     if (out < 0 || in < 0 || out > limit || in > limit ||
         __builtin_mul_overflow(round_up(out, panel), round_up(in, projection_block), &numbers) ||
         numbers > limit / static_cast<Index>(sizeof(S)))
-      return Status::length("weights", "given %" PRId64 " rows of %" PRId64 ", allowed 0 to what 62 bits of bytes hold",
-                            out, in);
+      return Status::length("weights", "given {} rows of {}, allowed 0 to what 62 bits of bytes hold", out, in);
     return {};
   }
 
@@ -63,8 +62,7 @@ class PackedWeights {
   template <class T>
   void place(Index first, View<const T, 2> weight, View<const T, 1> bias) {
     if (first < 0 || first > out_ || weight.extent[0] > out_ - first)
-      raise(Status::length("first", "given %" PRId64 " and %" PRId64 " rows, allowed 0 to %" PRId64, first,
-                           weight.extent[0], out_));
+      raise(Status::length("first", "given {} and {} rows, allowed 0 to {}", first, weight.extent[0], out_));
     raise_unless_ok(detail::check_shape("weight", weight, {weight.extent[0], in_}));
     raise_unless_ok(detail::check_optional("bias", bias, {weight.extent[0]}));
     for (Index n = 0; n < weight.extent[0]; ++n)

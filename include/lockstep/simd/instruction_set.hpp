@@ -106,7 +106,7 @@ inline InstructionSet instruction_set() noexcept {
 /// visibility has a choice of its own; the environment variable reaches all. Errors: a set that this CPU lacks.
 inline void force_instruction_set(InstructionSet set) {
   if (!cpu_has(set))
-    raise(Status::invalid("instruction set", "given %s, allowed what this CPU has: best is %s", name_of(set),
+    raise(Status::invalid("instruction set", "given {}, allowed what this CPU has: best is {}", name_of(set),
                           name_of(best_instruction_set())));
   detail::chosen_instruction_set().store(set, std::memory_order_relaxed);
 }

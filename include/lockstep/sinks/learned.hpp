@@ -30,8 +30,7 @@ class LearnedSinks {
     for (Index h = 0; h < logits.extent[0]; ++h) {
       const C logit = static_cast<C>(logits(h));
       if (!(logit < std::numeric_limits<C>::infinity()))
-        raise(Status::invalid("sinks", "given %g for head %" PRId64 ", allowed finite numbers and -inf",
-                              static_cast<double>(logit), h));
+        raise(Status::invalid("sinks", "given {} for head {}, allowed finite numbers and -inf", logit, h));
       (*own)[static_cast<std::size_t>(h)] = logit;
     }
     logits_ = std::move(own);
@@ -41,8 +40,7 @@ class LearnedSinks {
   Status check(Index heads) const noexcept {
     const Index given = logits_ == nullptr ? 0 : static_cast<Index>(logits_->size());
     if (given != heads)
-      return Status::invalid("sinks", "given %" PRId64 " logits, allowed one for each of %" PRId64 " heads", given,
-                             heads);
+      return Status::invalid("sinks", "given {} logits, allowed one for each of {} heads", given, heads);
     return {};
   }
 
