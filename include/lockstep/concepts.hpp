@@ -35,9 +35,10 @@ struct KeyRange {
   friend constexpr bool operator==(KeyRange, KeyRange) noexcept = default;
 };
 
-/// The places that lie in both; empty() where there are none.
+/// The places that lie in both; {0, 0} where there are none.
 constexpr KeyRange intersection(KeyRange a, KeyRange b) noexcept {
-  return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
+  const KeyRange both{a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
+  return both.empty() ? KeyRange{} : both;
 }
 
 /// What a mask says of a row and a range of keys: it sees none of them, some (ask for each), or all.
@@ -53,6 +54,15 @@ inline Status check_offset(Index offset) noexcept {
   if (offset < -limit || offset > limit) return Status::invalid("offset", "given {}, allowed -2^62 to 2^62", offset);
   return {};
 }
+
+/// A policy before a layer gives it its element or compute type C: a name only, of P<First..., C>.
+template <PolicyKind Kind, template <class...> class P, class... First>
+class Unbound {
+ public:
+  static constexpr PolicyKind policy_kind = Kind;
+  template <class C>
+  using rebind = P<First..., C>;
+};
 
 template <class P, PolicyKind Kind>
 concept OfKind = requires {

@@ -89,7 +89,7 @@ namespace detail {
 struct WorkspaceSize {
   Index bytes = 0;
   template <class T>
-  T* take(Index n) noexcept {
+  constexpr T* take(Index n) noexcept {
     bytes += Workspace::bytes_for<T>(n);
     return nullptr;
   }

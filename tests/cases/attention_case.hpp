@@ -11,7 +11,7 @@
 #include <lockstep/logit/soft_cap.hpp>
 #include <lockstep/mask/array.hpp>
 #include <lockstep/mask/none.hpp>
-#include <lockstep/mask/offset_causal.hpp>
+#include <lockstep/mask/per_sequence.hpp>
 #include <lockstep/mask/sliding_window.hpp>
 #include <lockstep/mask/window.hpp>
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include <lockstep/attention.hpp>
-#include <lockstep/mask/key_padding.hpp>
+#include <lockstep/mask/array.hpp>
 #include <lockstep/mask/sliding_window.hpp>
 #include <lockstep/position/rope.hpp>
 

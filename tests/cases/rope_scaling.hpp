@@ -1,11 +1,7 @@
 // The rotary table that a case's rope.* attributes ask for.
 #pragma once
 
-#include <lockstep/position/dynamic_ntk_scaling.hpp>
-#include <lockstep/position/linear_scaling.hpp>
-#include <lockstep/position/llama3_scaling.hpp>
-#include <lockstep/position/long_rope_scaling.hpp>
-#include <lockstep/position/yarn_scaling.hpp>
+#include <lockstep/position/scaling.hpp>
 #include <optional>
 #include <string>
 

@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "errors/refusal.hpp"
-#include "lockstep/position/dynamic_ntk_scaling.hpp"
-#include "lockstep/position/linear_scaling.hpp"
-#include "lockstep/position/llama3_scaling.hpp"
-#include "lockstep/position/long_rope_scaling.hpp"
+#include "lockstep/position/scaling.hpp"
 #include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/rope.hpp"
-#include "lockstep/position/yarn_scaling.hpp"
 
 namespace ls = lockstep;
 using errors::invalid;

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "lockstep/mask/causal.hpp"
-#include "lockstep/mask/key_padding.hpp"
+#include "lockstep/mask/array.hpp"
 #include "lockstep/mask/none.hpp"
-#include "lockstep/mask/offset_causal.hpp"
+#include "lockstep/mask/per_sequence.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

@@ -1,4 +1,4 @@
-#include "lockstep/mask/key_padding.hpp"
+#include "lockstep/mask/array.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lockstep/mask/offset_causal.hpp"
+#include "lockstep/mask/per_sequence.hpp"
 
 #include <gtest/gtest.h>
 

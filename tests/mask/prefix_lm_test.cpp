@@ -1,4 +1,4 @@
-#include "lockstep/mask/prefix_lm.hpp"
+#include "lockstep/mask/per_sequence.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,12 +5,8 @@
 #include <numbers>
 #include <vector>
 
-#include "lockstep/position/dynamic_ntk_scaling.hpp"
-#include "lockstep/position/linear_scaling.hpp"
-#include "lockstep/position/llama3_scaling.hpp"
-#include "lockstep/position/long_rope_scaling.hpp"
+#include "lockstep/position/scaling.hpp"
 #include "lockstep/position/rope_table.hpp"
-#include "lockstep/position/yarn_scaling.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

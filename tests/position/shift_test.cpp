@@ -10,7 +10,7 @@
 #include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/none.hpp"
 #include "lockstep/position/rope.hpp"
-#include "lockstep/position/yarn_scaling.hpp"
+#include "lockstep/position/scaling.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

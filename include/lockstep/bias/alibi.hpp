@@ -88,14 +88,9 @@ class Alibi {
   std::shared_ptr<const std::vector<C>> slopes_;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <>
-class Alibi<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::bias;
-  template <class C>
-  using rebind = Alibi<C>;
-};
+class Alibi<void> : public detail::Unbound<PolicyKind::bias, Alibi> {};
 
 static_assert(LogitBias<Alibi<float>, float> && LogitBias<Alibi<double>, double>);
 

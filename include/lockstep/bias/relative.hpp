@@ -1,6 +1,7 @@
 // Learned biases by distance: one number for each head and distance, or for each head and bucket of distances (T5).
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -101,13 +102,14 @@ class RelativeBias {
   void apply(C* s, QueryRow q, KeyRange keys) const noexcept {
     const KeyRange known = table_->distances;
     const C* bias = table_->of(q.head);
-    const KeyRange inside = intersection(keys, {q.place + known.first, q.place + known.last});
-    const Index before = keys.last < q.place + known.first ? keys.size() : inside.first - keys.first;
-    const Index within = inside.empty() ? 0 : inside.size(), after = keys.size() - before - within;
+    // How many of the keys stand before the first distance, and before the one after the last.
+    const Index n = keys.size(), first = std::clamp(q.place + known.first - keys.first, Index{0}, n),
+                last = std::clamp(q.place + known.last - keys.first, first, n);
     with_set(instruction_set(), [&](auto set) {
-      if (before > 0) add_numbers<0>(set, s, bias, before);
-      if (within > 0) add_numbers<1>(set, s + before, bias + (inside.first - q.place - known.first), within);
-      if (after > 0) add_numbers<0>(set, s + before + within, bias + (known.size() - 1), after);
+      if (first > 0) add_numbers<0>(set, s, bias, first);
+      if (last > first)
+        add_numbers<1>(set, s + first, bias + (keys.first + first - q.place - known.first), last - first);
+      if (n > last) add_numbers<0>(set, s + last, bias + (known.size() - 1), n - last);
     });
   }
 
@@ -133,14 +135,9 @@ class RelativeBias {
   std::shared_ptr<const Table> table_;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <>
-class RelativeBias<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::bias;
-  template <class C>
-  using rebind = RelativeBias<C>;
-};
+class RelativeBias<void> : public detail::Unbound<PolicyKind::bias, RelativeBias> {};
 
 static_assert(LogitBias<RelativeBias<float>, float> && LogitBias<RelativeBias<double>, double>);
 

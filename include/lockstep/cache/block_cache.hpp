@@ -348,13 +348,4 @@ class BlockCache {
   }
 };
 
-/// What a cache without a storage type is: a name only, until a layer rebinds it.
-template <template <class> class Cache>
-class UnboundCache {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::cache;
-  template <class T>
-  using rebind = Cache<T>;
-};
-
 }  // namespace lockstep::detail

@@ -83,7 +83,7 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
 
 /// The contiguous cache with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class ContiguousCache<void> : public detail::UnboundCache<ContiguousCache> {};
+class ContiguousCache<void> : public detail::Unbound<PolicyKind::cache, ContiguousCache> {};
 
 static_assert(KeyValueCache<ContiguousCache<float>> && KeyValueCache<ContiguousCache<Eigen::bfloat16>>);
 static_assert(KeyValueCache<ContiguousCache<std::int8_t>>);

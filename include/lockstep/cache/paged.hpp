@@ -291,7 +291,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
 
 /// The paged cache with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class PagedCache<void> : public detail::UnboundCache<PagedCache> {};
+class PagedCache<void> : public detail::Unbound<PolicyKind::cache, PagedCache> {};
 
 static_assert(KeyValueCache<PagedCache<float>> && KeyValueCache<PagedCache<std::int8_t>>);
 

@@ -133,7 +133,7 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
 /// The ring with the layer's own element type as storage; a name only, until a layer rebinds it.
 template <>
-class RingCache<void> : public detail::UnboundCache<RingCache> {};
+class RingCache<void> : public detail::Unbound<PolicyKind::cache, RingCache> {};
 
 static_assert(KeyValueCache<RingCache<float>> && KeyValueCache<RingCache<std::int8_t>>);
 static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>>);

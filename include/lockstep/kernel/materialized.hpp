@@ -5,10 +5,9 @@
 
 #include "lockstep/cache/layout.hpp"
 #include "lockstep/kernel/call.hpp"
-#include "lockstep/kernel/finish.hpp"
+#include "lockstep/softmax_state.hpp"
 #include "lockstep/numeric/half.hpp"
 #include "lockstep/simd/instruction_set.hpp"
-#include "lockstep/softmax_state.hpp"
 
 namespace lockstep {
 

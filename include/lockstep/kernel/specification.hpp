@@ -5,10 +5,9 @@
 
 #include "lockstep/cache/layout.hpp"
 #include "lockstep/kernel/call.hpp"
-#include "lockstep/kernel/finish.hpp"
+#include "lockstep/softmax_state.hpp"
 #include "lockstep/numeric/half.hpp"
 #include "lockstep/simd/instruction_set.hpp"
-#include "lockstep/softmax_state.hpp"
 
 namespace lockstep {
 
@@ -37,10 +36,9 @@ struct Specification {
   /// Workspace in bytes.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    return shape.concurrency * (Workspace::bytes_for<C>(shape.head_dim) + 2 * Workspace::bytes_for<C>(block_keys) +
-                                Workspace::bytes_for<bool>(block_keys) + 3 * Workspace::bytes_for<C>(shape.v_head_dim) +
-                                Workspace::bytes_for<std::byte>(shape.own_bytes)) +
-           Workspace::bytes_for<SpecificationRow<C>>(shape.concurrency);
+    detail::WorkspaceSize one;
+    take_row<C>(one, shape.head_dim, shape.v_head_dim, shape.own_bytes);
+    return shape.concurrency * one.bytes + Workspace::bytes_for<SpecificationRow<C>>(shape.concurrency);
   }
 
   template <class C, class Cache, class Rules, class Run>
@@ -72,16 +70,20 @@ struct Specification {
   }
 
  private:
+  template <class C, class Memory>
+  static constexpr SpecificationRow<C> take_row(Memory& memory, Index head_dim, Index v_head_dim, Index own) noexcept {
+    return {memory.template take<C>(head_dim),   memory.template take<C>(block_keys),
+            memory.template take<C>(block_keys), memory.template take<bool>(block_keys),
+            memory.template take<C>(v_head_dim), memory.template take<C>(v_head_dim),
+            memory.template take<C>(v_head_dim), memory.template take<std::byte>(own)};
+  }
   template <class C, class Rules, class Run>
   static std::span<const SpecificationRow<C>> scratch(const Rules& rules, const Run& executor, Index own,
                                                       Workspace& workspace) {
     const Index slots = detail::concurrency_of(executor);
     auto* rows = workspace.take<SpecificationRow<C>>(slots);
     for (Index slot = 0; slot < slots; ++slot)
-      new (rows + slot) SpecificationRow<C>{workspace.take<C>(rules.head_dim),   workspace.take<C>(block_keys),
-                                            workspace.take<C>(block_keys),       workspace.take<bool>(block_keys),
-                                            workspace.take<C>(rules.v_head_dim), workspace.take<C>(rules.v_head_dim),
-                                            workspace.take<C>(rules.v_head_dim), workspace.take<std::byte>(own)};
+      new (rows + slot) SpecificationRow<C>(take_row<C>(workspace, rules.head_dim, rules.v_head_dim, own));
     return {rows, static_cast<std::size_t>(slots)};
   }
 };

@@ -7,9 +7,8 @@
 
 #include "lockstep/cache/layout.hpp"
 #include "lockstep/kernel/call.hpp"
-#include "lockstep/kernel/finish.hpp"
-#include "lockstep/simd/sets.hpp"
 #include "lockstep/softmax_state.hpp"
+#include "lockstep/simd/sets.hpp"
 
 namespace lockstep {
 
@@ -41,6 +40,12 @@ struct TiledScratch {
     bool folded = false;  // some split: row_sum holds numbers
   }* row;
 
+  C* query_of(Index r) const noexcept { return query + r * q_stride; }
+  C* split_sum_of(Index r) const noexcept { return split_sum + r * o_stride; }
+  C* row_sum_of(Index r) const noexcept { return row_sum + r * o_stride; }
+  C* score_of(Index r) const noexcept { return score + r * score_stride; }
+  std::uint16_t* listed_of(Index r) const noexcept { return listed + r * block_keys; }
+
   // Strides that are a multiple of the page size would put all rows of a tile into the same few cache sets.
   static constexpr Index padded(Index dim) noexcept { return round_up(dim, lanes) + lanes; }
 };
@@ -62,18 +67,6 @@ struct RowInBlock {
   bool listed = false;       // visible keys are not one range, or dropout chooses among them
   bool first_block = false;  // of the split: the sum so far is +0
   C alpha = 0;
-};
-
-/// What an instruction set offers; see tiled.inl.
-template <class C, class Cache, class Rules>
-struct TiledFunctions {
-  using Call = AttentionCall<C, Cache>;
-  using Scratch = TiledScratch<C>;
-  void (*attend_rows)(const Call&, const Rules&, const TiledRows&, const Scratch&) noexcept;
-  void (*attend_split)(const Call&, const Rules&, const TiledRows&, Index split, const Scratch&, SplitState<C>*,
-                       C* sums) noexcept;
-  void (*fold_rows)(const Call&, const Rules&, const TiledRows&, Index splits, const Scratch&, const SplitState<C>*,
-                    const C* sums) noexcept;
 };
 
 #define LOCKSTEP_EACH_SET "lockstep/kernel/tiled.inl"
@@ -98,10 +91,12 @@ struct Tiled {
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
     const Index rows = most_rows<C>(shape.rows, shape.heads);
-    return Workspace::bytes_for<Index>(shape.heads + shape.kv_heads + 1) +
-           Workspace::bytes_for<Index>(shape.sequences + 1) + Workspace::bytes_for<TiledScratch<C>>(shape.concurrency) +
-           shape.concurrency * (scratch_bytes<C>(rows, shape.head_dim, shape.v_head_dim) +
-                                Workspace::bytes_for<std::byte>(shape.own_bytes)) +
+    detail::WorkspaceSize once, slot;
+    once.take<Index>(shape.heads + shape.kv_heads + 1);
+    once.take<Index>(shape.sequences + 1);
+    once.take<TiledScratch<C>>(shape.concurrency);
+    take_scratch<C>(slot, rows, shape.head_dim, shape.v_head_dim, shape.own_bytes);
+    return once.bytes + shape.concurrency * slot.bytes +
            kept_bytes<C>(Workspace::product(kept_tasks(shape.concurrency), ceil_div(shape.kv_len, split_keys), rows),
                          shape.v_head_dim);
   }
@@ -109,48 +104,41 @@ struct Tiled {
   template <class C, class Cache, class Rules, class Run>
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
-    const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
     const Plan<C> plan = make_plan<C>(calls, rules, detail::concurrency_of(executor), workspace);
-    const auto part_of = [&](Index task, const AttentionCall<C, Cache>*& call) noexcept {
-      Index at = 0;
-      while (task >= plan.first_task[at + 1]) ++at;
-      call = &calls[static_cast<std::size_t>(at)];
-      // Later rows see more keys: they come first.
-      return rows_of(plan, *call, rules, plan.first_task[at + 1] - 1 - task);
-    };
     const Index tasks = plan.first_task[calls.size()];
+    // f(tag of the instruction set, slot, index, call, its rows) for each task, `parts` times.
+    const auto run = [&](Index parts, detail::Effort effort, const auto& f) {
+      const InstructionSet set = instruction_set();
+      detail::for_each_task(executor, tasks * parts, effort, [&](Index slot, Index at) noexcept {
+        const Index task = at / parts;
+        Index c = 0;
+        while (task >= plan.first_task[c + 1]) ++c;
+        const AttentionCall<C, Cache>& call = calls[static_cast<std::size_t>(c)];
+        // Later rows see more keys: they come first.
+        const TiledRows part = rows_of(plan, call, rules, plan.first_task[c + 1] - 1 - task);
+        if (part.rows > 0) with_set(set, [&](auto tag) { f(tag, slot, at, call, part); });
+      });
+    };
     detail::Effort effort;
     for (const AttentionCall<C, Cache>& call : calls) {
       const detail::Effort one = effort_of(call, rules);
       effort.multiply_adds += one.multiply_adds;
       effort.bytes += one.bytes;
     }
-    if (plan.splits == 0) {
-      detail::for_each_task(executor, tasks, effort, [&](Index slot, Index task) noexcept {
-        const AttentionCall<C, Cache>* call = nullptr;
-        const TiledRows part = part_of(task, call);
-        if (part.rows > 0) set.attend_rows(*call, rules, part, plan.scratch[slot]);
+    if (plan.splits == 0)
+      return run(1, effort, [&](auto set, Index slot, Index, const auto& call, const TiledRows& part) noexcept {
+        attend_rows(set, call, rules, part, plan.scratch[slot]);
       });
-      return;
-    }
-    const Index rows_kept = plan.splits * plan.task_rows;
-    const Index o_stride = plan.scratch[0].o_stride;
-    detail::for_each_task(executor, tasks * plan.splits, effort, [&](Index slot, Index at) noexcept {
-      const AttentionCall<C, Cache>* call = nullptr;
-      const TiledRows part = part_of(at / plan.splits, call);
-      const Index kept = at / plan.splits * rows_kept + at % plan.splits * part.rows;
-      if (part.rows > 0)
-        set.attend_split(*call, rules, part, at % plan.splits, plan.scratch[slot], plan.state + kept,
-                         plan.sums + kept * o_stride);
+    const Index rows_kept = plan.splits * plan.task_rows, o_stride = plan.scratch[0].o_stride;
+    run(plan.splits, effort, [&](auto set, Index slot, Index at, const auto& call, const TiledRows& part) noexcept {
+      const Index split = at % plan.splits, kept = at / plan.splits * rows_kept + split * part.rows;
+      attend_split(set, call, rules, part, split, plan.scratch[slot], plan.state + kept, plan.sums + kept * o_stride);
     });
     const detail::Effort fold{.bytes = tasks * rows_kept * o_stride * static_cast<Index>(sizeof(C))};
-    detail::for_each_task(executor, tasks, fold, [&](Index slot, Index task) noexcept {
-      const AttentionCall<C, Cache>* call = nullptr;
-      const TiledRows part = part_of(task, call);
+    run(1, fold, [&](auto set, Index slot, Index task, const auto& call, const TiledRows& part) noexcept {
       const Index kept = task * rows_kept;
-      if (part.rows > 0)
-        set.fold_rows(*call, rules, part, plan.splits, plan.scratch[slot], plan.state + kept,
-                      plan.sums + kept * o_stride);
+      fold_rows(set, call, rules, part, plan.splits, plan.scratch[slot], plan.state + kept,
+                plan.sums + kept * o_stride);
     });
   }
 
@@ -164,7 +152,7 @@ struct Tiled {
   template <class C, class Cache, class Rules, class Run>
   static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
                             const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
-    const TiledFunctions<C, Cache, Rules> set = functions<C, Cache, Rules>();
+    const InstructionSet set = instruction_set();
     const Plan<C> plan = make_plan<C>(std::span(&call, 1), rules, detail::concurrency_of(executor), workspace);
     const Index o_stride = plan.scratch[0].o_stride, slots = detail::concurrency_of(executor);
     SplitState<C>* states = workspace.take<SplitState<C>>(slots * plan.task_rows);
@@ -175,7 +163,9 @@ struct Tiled {
       if (part.rows <= 0) return;
       SplitState<C>* state = states + slot * plan.task_rows;
       C* sums = all_sums + slot * plan.task_rows * o_stride;
-      set.attend_split(call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
+      with_set(set, [&](auto tag) {
+        attend_split(tag, call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
+      });
       for (Index r = 0; r < part.rows; ++r) {
         const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
         kept.state_of(at % splits, i, head) = state[r];
@@ -222,14 +212,20 @@ struct Tiled {
   // Fewer tasks than this leave threads idle towards the end: then splits become tasks of their own.
   static constexpr Index kept_tasks(Index concurrency) noexcept { return concurrency < 2 ? 0 : 4 * concurrency; }
 
-  template <class C>
-  static constexpr Index scratch_bytes(Index rows, Index head_dim, Index v_head_dim) noexcept {
+  template <class C, class Memory>
+  static constexpr TiledScratch<C> take_scratch(Memory& memory, Index rows, Index head_dim, Index v_head_dim,
+                                                Index own_bytes) noexcept {
     using Scratch = TiledScratch<C>;
-    return Workspace::bytes_for<C>(rows * Scratch::padded(head_dim)) +
-           2 * Workspace::bytes_for<C>(rows * Scratch::padded(v_head_dim)) +
-           Workspace::bytes_for<C>(Scratch::most_tile_rows * Scratch::score_stride) +
-           Workspace::bytes_for<std::uint16_t>(Scratch::most_tile_rows * block_keys) +
-           Workspace::bytes_for<typename Scratch::Row>(rows);
+    const Index q_stride = Scratch::padded(head_dim), o_stride = Scratch::padded(v_head_dim);
+    return {memory.template take<C>(Workspace::product(rows, q_stride)),
+            memory.template take<C>(Workspace::product(rows, o_stride)),
+            memory.template take<C>(Workspace::product(rows, o_stride)),
+            memory.template take<C>(Scratch::most_tile_rows * Scratch::score_stride),
+            memory.template take<std::uint16_t>(Scratch::most_tile_rows * block_keys),
+            memory.template take<std::byte>(own_bytes),
+            q_stride,
+            o_stride,
+            memory.template take<typename Scratch::Row>(rows)};
   }
   template <class C>
   static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {
@@ -265,18 +261,9 @@ struct Tiled {
     plan.task_rows = tile_rows<C>(rows < Scratch::row_block ? rows : Scratch::row_block);
 
     plan.scratch = workspace.take<Scratch>(concurrency);
-    for (Index slot = 0; slot < concurrency; ++slot) {
-      auto& scratch = *new (plan.scratch + slot) Scratch{};
-      scratch.q_stride = Scratch::padded(rules.head_dim);
-      scratch.o_stride = Scratch::padded(rules.v_head_dim);
-      scratch.query = workspace.take<C>(plan.task_rows * scratch.q_stride);
-      scratch.split_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
-      scratch.row_sum = workspace.take<C>(plan.task_rows * scratch.o_stride);
-      scratch.score = workspace.take<C>(Scratch::most_tile_rows * Scratch::score_stride);
-      scratch.listed = workspace.take<std::uint16_t>(Scratch::most_tile_rows * block_keys);
-      scratch.row = workspace.take<typename Scratch::Row>(plan.task_rows);
-      scratch.own = workspace.take<std::byte>(own_bytes(calls));
-    }
+    for (Index slot = 0; slot < concurrency; ++slot)
+      new (plan.scratch + slot)
+          Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim, own_bytes(calls)));
     const Index tasks = plan.first_task[calls.size()];
     if (kv_len > split_keys && tasks < kept_tasks(concurrency)) {
       plan.splits = ceil_div(kv_len, split_keys);
@@ -284,11 +271,6 @@ struct Tiled {
       plan.sums = workspace.take<C>(tasks * plan.splits * plan.task_rows * Scratch::padded(rules.v_head_dim));
     }
     return plan;
-  }
-
-  template <class C, class Cache, class Rules>
-  static TiledFunctions<C, Cache, Rules> functions() noexcept {
-    return with_set(instruction_set(), [](auto set) { return tiled_functions<C, Cache, Rules>(set); });
   }
 };
 

@@ -235,33 +235,6 @@ void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const st
   weigh_keys<C, S>(weight, values, keys, count, row, value_lines, sum);
 }
 
-/// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one
-/// range.
-template <class C, class Rules, class Pattern>
-inline Index prepare_row(const Rules& rules, const Pattern& pattern, QueryRow q, Index b, RowInBlock<C>& in_block,
-                         Visibility visibility, C* score, std::uint16_t* listed) noexcept {
-  constexpr C hidden = -std::numeric_limits<C>::infinity();
-  const Index base = b * block_keys;
-  rules.transform(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
-  for (Index k = in_block.first / lanes * lanes; k < in_block.first; ++k) score[k] = hidden;
-  for (Index k = in_block.last; k % lanes != 0; ++k) score[k] = hidden;
-  in_block.takes_part = true;
-  in_block.listed = visibility == Visibility::some || rules.training;
-  if (!in_block.listed) return 0;
-
-  Index count = 0;
-  in_block.takes_part = false;
-  for (Index k = in_block.first; k < in_block.last; ++k) {
-    if (visibility == Visibility::some && !rules.mask.visible(q, base + k)) {
-      score[k] = hidden;
-      continue;
-    }
-    in_block.takes_part = true;
-    if (!rules.training || pattern.kept(q.head, q.place, base + k)) listed[count++] = static_cast<std::uint16_t>(k);
-  }
-  return count;
-}
-
 /// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile).
 template <class S>
 inline Ahead keys_ahead(const S* keys, Index head_dim, Index first_tile, Index last_tile) noexcept {
@@ -275,321 +248,320 @@ inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, 
           BlockLayout<S>::value_slab * bytes, value_lines};
 }
 
-/// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block after
-/// this one.
-template <class C, class Cache, class Rules, class Pattern>
-inline void join_block(const Rules& rules, const Pattern& pattern, CacheBlock<typename Cache::Storage> block, Index b,
-                       Index first_row, Index rows, Index height, const TiledScratch<C>& scratch,
-                       const Ahead& next) noexcept {
-  using S = typename Cache::Storage;
-  RowInBlock<C> in_block[TiledScratch<C>::most_tile_rows];
-  Visibility visibility[TiledScratch<C>::most_tile_rows];
-  Index lowest = block_keys, highest = 0;
-  for (Index r = 0; r < rows; ++r) {
-    const auto& row = scratch.row[first_row + r];
-    const KeyRange keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
-    visibility[r] = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
-    if (visibility[r] == Visibility::none) continue;
-    in_block[r].first = keys.first - b * block_keys;
-    in_block[r].last = keys.last - b * block_keys;
-    lowest = in_block[r].first < lowest ? in_block[r].first : lowest;
-    highest = in_block[r].last > highest ? in_block[r].last : highest;
-  }
-  if (lowest >= highest) return;
-
-  const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes),
-              value_lines = ceil_div(rules.v_head_dim, lanes);
-  TileProducts<C, S>::scores(height, scratch.query + first_row * scratch.q_stride, scratch.q_stride, block,
-                             rules.head_dim, first_tile, last_tile, scratch.score,
-                             values_ahead(block.values, value_lines, first_tile, last_tile));
-
-  // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
-  C m[TiledScratch<C>::most_tile_rows];
-  Index listed_keys[TiledScratch<C>::most_tile_rows];
-  for (Index r = 0; r < rows; ++r) {
-    if (visibility[r] == Visibility::none) continue;
-    const auto& row = scratch.row[first_row + r];
-    C* score = scratch.score + r * TiledScratch<C>::score_stride;
-    listed_keys[r] =
-        prepare_row(rules, pattern, row.q, b, in_block[r], visibility[r], score, scratch.listed + r * block_keys);
-    if (in_block[r].takes_part)
-      m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
-  }
-  C* sum = scratch.split_sum + first_row * scratch.o_stride;
-  bool together = false;
-  for (Index r = 0; r < rows; ++r) {
-    if (!in_block[r].takes_part) continue;
-    auto& row = scratch.row[first_row + r];
-    C* score = scratch.score + r * TiledScratch<C>::score_stride;
-    in_block[r].first_block = !row.seen;
-    row.seen = true;
-    in_block[r].alpha = row.split.join_block(
-        m[r], row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
-    if (in_block[r].listed)
-      TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed + r * block_keys, listed_keys[r],
-                                       in_block[r], value_lines, sum + r * scratch.o_stride);
-    else
-      together = true;
-  }
-  if (!together) return;
-  TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines, sum, scratch.o_stride, next);
-}
-
-/// Scales the queries and notes what each row may see; the range of keys that some row sees.
-template <class C, class Cache, class Rules>
-inline KeyRange load_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
-                          const TiledScratch<C>& scratch) noexcept {
-  using V = Simd<C>;
-  const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
-  KeyRange seen{std::numeric_limits<Index>::max(), 0};
-  Index i = part.first / part.group, in_group = part.first % part.group;
-  for (Index r = 0; r < part.rows; ++r) {
-    const Index head = part.heads[in_group];
-    auto& row = *new (scratch.row + r) typename TiledScratch<C>::Row{};
-    row.q = call.row(i, head);
-    row.range = rules.range(row.q, call.keys_of(row.q));
-    if (!row.range.empty()) {
-      seen.first = row.range.first < seen.first ? row.range.first : seen.first;
-      seen.last = row.range.last > seen.last ? row.range.last : seen.last;
-    }
-    C* out = scratch.query + r * scratch.q_stride;
-    Index d = 0;
-    if (call.query.stride[2] == 1)
-      for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width)
-        V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
-    for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
-    if (++in_group == part.group) {
-      in_group = 0;
-      ++i;
-    }
-  }
-  // The rest of the last tile: computed along, used nowhere.
-  const Index filled = HasOwnBlocks<Cache> ? part.rows + TiledScratch<C>::most_tile_rows - 1
-                                           : round_up(part.rows, tile_height<C>(part.rows));
-  std::memset(scratch.query + part.rows * scratch.q_stride, 0,
-              static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
-  return seen;
-}
-
-/// The keys that are read after block b by rows that may see `seen`: the next block of this kv head, or the first of
-/// the next one.
-template <class Cache, class Call, class Rules>
-inline Ahead next_keys(const Call& call, const Rules& rules, const TiledRows& part, KeyRange seen, Index b) noexcept {
-  const bool last = (b + 1) * block_keys >= seen.last;
-  if (last && part.kv_head + 1 >= rules.kv_heads) return {};
-  const Index next = last ? seen.first / block_keys : b + 1;
-  const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
-  return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0,
-                    ceil_div(keys, lanes));
-}
-
-/// A block of which each query has one of its own: a register tile holds the rows of one query.
-template <class C, class Cache, class Rules, class Pattern>
-inline void join_own_blocks(const AttentionCall<C, Cache>& call, const Rules& rules, const Pattern& pattern, Index b,
-                            const TiledRows& part, const TiledScratch<C>& scratch) noexcept {
-  for (Index r = 0; r < part.rows;) {
-    const Index i = (part.first + r) / part.group, left = (i + 1) * part.group - (part.first + r);
-    const Index last = r + (left < part.rows - r ? left : part.rows - r);
-    if (scratch.row[r].q.place < b * block_keys) {
-      r = last;
-      continue;
-    }
-    const auto block = block_of(call, part.kv_head, b, i, scratch.own);
-    while (r < last) {
-      const Index height = tile_height<C>(last - r), rows = last - r < height ? last - r : height;
-      join_block<C, Cache>(rules, pattern, block, b, r, rows, height, scratch, {});
-      r += rows;
-    }
-  }
-}
-
-/// One split, the part `keys` of what the rows of the scratch may see: rule 4.
-template <class C, class Cache, class Rules>
-inline void run_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part, KeyRange seen,
-                      KeyRange keys, const TiledScratch<C>& scratch) noexcept {
-  const auto pattern = rules.dropout.bind(call.stream);
-  for (Index r = 0; r < part.rows; ++r) {
-    scratch.row[r].split = {};
-    scratch.row[r].seen = false;
-  }
-  const Index height = tile_height<C>(part.rows);
-  for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
-    if constexpr (HasOwnBlocks<Cache>)
-      if (b >= call.cache->own_from()) {
-        join_own_blocks(call, rules, pattern, b, part, scratch);
-        continue;
-      }
-    const auto block = call.cache->block(part.kv_head, b);
-    const Ahead next = height >= part.rows ? next_keys<Cache>(call, rules, part, seen, b) : Ahead{};
-    for (Index r = 0; r < part.rows; r += height)
-      join_block<C, Cache>(rules, pattern, block, b, r, part.rows - r < height ? part.rows - r : height, height,
-                           scratch, next);
-  }
-}
-
-/// A row's split joins the row: rule 5.
+/// A split joins a row: O = fma(O, a, fl(w o)), rule 5. Its sum o null: zeros, as a sink has.
 template <class C>
 inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typename TiledScratch<C>::Row& row, C* row_sum,
                        Index width) noexcept {
   using V = Simd<C>;
   const auto fold = row.total.join_split(split);
   const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
-  for (Index d = 0; d < width; d += V::width)
-    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, V::mul(w, V::load(split_sum + d))));
+  for (Index d = 0; d < width; d += V::width) {
+    const auto o = V::mul(w, split_sum != nullptr ? V::load(split_sum + d) : V::zero());
+    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, o));
+  }
   row.folded = true;
 }
 
-/// The sink of a head joins the row: rule 5.
-template <class C>
-inline void fold_sink(C sink, typename TiledScratch<C>::Row& row, C* row_sum, Index width) noexcept {
-  using V = Simd<C>;
-  const auto fold = row.total.join_split(SoftmaxState<C>::of_sink(sink));
-  const auto a = V::broadcast(fold.old_factor), nothing = V::broadcast(rounded(fold.new_factor * C(0)));
-  for (Index d = 0; d < width; d += V::width)
-    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, nothing));
-  row.folded = true;
-}
-
-/// Context and log-sum-exp of all rows of the scratch: rule 5.
+/// Rows of one kv head against the keys that they see.
 template <class C, class Cache, class Rules>
-inline void finish_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
-                        const TiledScratch<C>& scratch) noexcept {
+struct TiledTask {
+  using S = typename Cache::Storage;
   using V = Simd<C>;
-  const C factor = static_cast<C>(rules.dropout.bind(call.stream).factor());
-  Index i = part.first / part.group, in_group = part.first % part.group;
-  for (Index r = 0; r < part.rows; ++r) {
-    const Index head = part.heads[in_group];
-    auto& row = scratch.row[r];
-    C* sum = scratch.row_sum + r * scratch.o_stride;
-    if constexpr (Rules::Sinks::active)
-      fold_sink(static_cast<C>(rules.sinks.logit(head)), row, sum, round_up(rules.v_head_dim, lanes));
-    C* to = &call.context(i, head, 0);
-    const auto l = V::broadcast(row.total.l);
-    for (Index d = 0; d < rules.v_head_dim; d += V::width) {
-      const auto o = row.folded ? V::load(sum + d) : V::zero();
-      auto out = V::canonical(row.total.l == 0 ? V::zero_unless_nan(o) : V::div(o, l));
-      if (rules.training) out = V::canonical(V::mul(out, V::broadcast(factor)));
-      if (call.context.stride[2] == 1 && d + V::width <= rules.v_head_dim) {
-        V::store(to + d, out);
+  using Scratch = TiledScratch<C>;
+  using Pattern = decltype(std::declval<const Rules&>().dropout.bind(0));
+
+  const AttentionCall<C, Cache>& call;
+  const Rules& rules;
+  const TiledRows& part;
+  const Scratch& scratch;
+  const Pattern pattern = rules.dropout.bind(call.stream);
+  const C factor = static_cast<C>(pattern.factor());
+  const Index value_lines = ceil_div(rules.v_head_dim, lanes);
+  KeyRange seen{};  // by some row
+
+  /// Where row r of the task comes from.
+  Index query_of(Index r) const noexcept { return (part.first + r) / part.group; }
+  Index head_of(Index r) const noexcept { return part.heads[(part.first + r) % part.group]; }
+
+  /// Scales the queries and notes what each row may see.
+  void load() noexcept {
+    const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
+    seen = {std::numeric_limits<Index>::max(), 0};
+    for (Index r = 0; r < part.rows; ++r) {
+      const Index i = query_of(r), head = head_of(r);
+      auto& row = *new (scratch.row + r) typename Scratch::Row{};
+      row.q = call.row(i, head);
+      row.range = rules.range(row.q, call.keys_of(row.q));
+      if (!row.range.empty()) {
+        seen.first = row.range.first < seen.first ? row.range.first : seen.first;
+        seen.last = row.range.last > seen.last ? row.range.last : seen.last;
+      }
+      C* out = scratch.query_of(r);
+      Index d = 0;
+      if (call.query.stride[2] == 1)
+        for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width)
+          V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
+      for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
+    }
+    // The rest of the last tile: computed along, used nowhere.
+    const Index filled =
+        HasOwnBlocks<Cache> ? part.rows + Scratch::most_tile_rows - 1 : round_up(part.rows, tile_height<C>(part.rows));
+    std::memset(scratch.query_of(part.rows), 0,
+                static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
+  }
+
+  /// The part of a block's keys of which the mask has to be asked, and what it says of it.
+  Visibility look(const typename Scratch::Row& row, Index b, KeyRange& keys) const noexcept {
+    keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
+    return keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
+  }
+
+  /// One row's visible keys in a block; hidden logits on its lines become -inf. Lists the keys where they are not one
+  /// range.
+  Index prepare_row(QueryRow q, Index b, RowInBlock<C>& in_block, Visibility visibility, C* score,
+                    std::uint16_t* listed) const noexcept {
+    constexpr C hidden = -std::numeric_limits<C>::infinity();
+    const Index base = b * block_keys;
+    rules.transform(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
+    for (Index k = in_block.first / lanes * lanes; k < in_block.first; ++k) score[k] = hidden;
+    for (Index k = in_block.last; k % lanes != 0; ++k) score[k] = hidden;
+    in_block.takes_part = true;
+    in_block.listed = visibility == Visibility::some || rules.training;
+    if (!in_block.listed) return 0;
+
+    Index count = 0;
+    in_block.takes_part = false;
+    for (Index k = in_block.first; k < in_block.last; ++k) {
+      if (visibility == Visibility::some && !rules.mask.visible(q, base + k)) {
+        score[k] = hidden;
         continue;
       }
-      V::store(sum + d, out);
-      for (Index e = d; e < d + V::width && e < rules.v_head_dim; ++e) to[e * call.context.stride[2]] = sum[e];
+      in_block.takes_part = true;
+      if (!rules.training || pattern.kept(q.head, q.place, base + k)) listed[count++] = static_cast<std::uint16_t>(k);
     }
-    if (call.lse.present()) call.lse(head, i) = log_sum_exp(row.total);
-    if (++in_group == part.group) {
-      in_group = 0;
-      ++i;
+    return count;
+  }
+
+  /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block
+  /// after this one.
+  void join_block(CacheBlock<S> block, Index b, Index first_row, Index rows, Index height, const Ahead& next) noexcept {
+    RowInBlock<C> in_block[Scratch::most_tile_rows];
+    Visibility visibility[Scratch::most_tile_rows];
+    Index lowest = block_keys, highest = 0;
+    for (Index r = 0; r < rows; ++r) {
+      KeyRange keys;
+      visibility[r] = look(scratch.row[first_row + r], b, keys);
+      if (visibility[r] == Visibility::none) continue;
+      in_block[r].first = keys.first - b * block_keys;
+      in_block[r].last = keys.last - b * block_keys;
+      lowest = in_block[r].first < lowest ? in_block[r].first : lowest;
+      highest = in_block[r].last > highest ? in_block[r].last : highest;
+    }
+    if (lowest >= highest) return;
+
+    const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes);
+    TileProducts<C, S>::scores(height, scratch.query_of(first_row), scratch.q_stride, block, rules.head_dim, first_tile,
+                               last_tile, scratch.score,
+                               values_ahead(block.values, value_lines, first_tile, last_tile));
+
+    // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
+    C m[Scratch::most_tile_rows];
+    Index listed_keys[Scratch::most_tile_rows];
+    for (Index r = 0; r < rows; ++r) {
+      if (visibility[r] == Visibility::none) continue;
+      const auto& row = scratch.row[first_row + r];
+      C* score = scratch.score_of(r);
+      listed_keys[r] = prepare_row(row.q, b, in_block[r], visibility[r], score, scratch.listed_of(r));
+      if (in_block[r].takes_part)
+        m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
+    }
+    bool together = false;
+    for (Index r = 0; r < rows; ++r) {
+      if (!in_block[r].takes_part) continue;
+      auto& row = scratch.row[first_row + r];
+      C* score = scratch.score_of(r);
+      in_block[r].first_block = !row.seen;
+      row.seen = true;
+      in_block[r].alpha = row.split.join_block(
+          m[r], row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
+      if (in_block[r].listed)
+        TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed_of(r), listed_keys[r], in_block[r],
+                                         value_lines, scratch.split_sum_of(first_row + r));
+      else
+        together = true;
+    }
+    if (together)
+      TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines,
+                                scratch.split_sum_of(first_row), scratch.o_stride, next);
+  }
+
+  /// The keys that are read after block b: the next block of this kv head, or the first of the next one.
+  Ahead next_keys(Index b) const noexcept {
+    const bool last = (b + 1) * block_keys >= seen.last;
+    if (last && part.kv_head + 1 >= rules.kv_heads) return {};
+    const Index next = last ? seen.first / block_keys : b + 1;
+    const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
+    return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0,
+                      ceil_div(keys, lanes));
+  }
+
+  /// A block of which each query has one of its own: a register tile holds the rows of one query.
+  void join_own_blocks(Index b) noexcept {
+    for (Index r = 0; r < part.rows;) {
+      const Index i = query_of(r), left = (i + 1) * part.group - (part.first + r);
+      const Index last = r + (left < part.rows - r ? left : part.rows - r);
+      if (scratch.row[r].q.place < b * block_keys) {
+        r = last;
+        continue;
+      }
+      const auto block = block_of(call, part.kv_head, b, i, scratch.own);
+      while (r < last) {
+        const Index height = tile_height<C>(last - r), rows = last - r < height ? last - r : height;
+        join_block(block, b, r, rows, height, {});
+        r += rows;
+      }
     }
   }
-}
 
-/// Attention weights of all rows of the scratch, from the finished maximum and sum: rule 5.
-template <class C, class Cache, class Rules>
-inline void write_weights(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
-                          const TiledScratch<C>& scratch) noexcept {
-  using S = typename Cache::Storage;
-  const auto pattern = rules.dropout.bind(call.stream);
-  const C factor = static_cast<C>(pattern.factor());
-  for (Index r = 0; r < part.rows; ++r) {
-    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+  /// Split s of what the rows may see: rule 4.
+  void run_split(Index s) noexcept {
+    for (Index r = 0; r < part.rows; ++r) {
+      scratch.row[r].split = {};
+      scratch.row[r].seen = false;
+    }
+    const Index height = tile_height<C>(part.rows);
+    const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
+    for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
+      if constexpr (HasOwnBlocks<Cache>)
+        if (b >= call.cache->own_from()) {
+          join_own_blocks(b);
+          continue;
+        }
+      const auto block = call.cache->block(part.kv_head, b);
+      const Ahead next = height >= part.rows ? next_keys(b) : Ahead{};
+      for (Index r = 0; r < part.rows; r += height)
+        join_block(block, b, r, part.rows - r < height ? part.rows - r : height, height, next);
+    }
+  }
+
+  /// Row r's split joins the row.
+  void fold(Index r, const SoftmaxState<C>& split, const C* split_sum) noexcept {
+    fold_split(split, split_sum, scratch.row[r], scratch.row_sum_of(r), value_lines * lanes);
+  }
+
+  /// Context and log-sum-exp of all rows, and what else is asked for: rule 5.
+  void finish() noexcept {
+    for (Index r = 0; r < part.rows; ++r) {
+      const Index i = query_of(r), head = head_of(r);
+      auto& row = scratch.row[r];
+      C* sum = scratch.row_sum_of(r);
+      if constexpr (Rules::Sinks::active)
+        fold(r, SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(head))), nullptr);
+      C* to = &call.context(i, head, 0);
+      const auto l = V::broadcast(row.total.l);
+      for (Index d = 0; d < rules.v_head_dim; d += V::width) {
+        const auto o = row.folded ? V::load(sum + d) : V::zero();
+        auto out = V::canonical(row.total.l == 0 ? V::zero_unless_nan(o) : V::div(o, l));
+        if (rules.training) out = V::canonical(V::mul(out, V::broadcast(factor)));
+        if (call.context.stride[2] == 1 && d + V::width <= rules.v_head_dim) {
+          V::store(to + d, out);
+          continue;
+        }
+        V::store(sum + d, out);
+        for (Index e = d; e < d + V::width && e < rules.v_head_dim; ++e) to[e * call.context.stride[2]] = sum[e];
+      }
+      if (call.lse.present()) call.lse(head, i) = log_sum_exp(row.total);
+      if (call.weights.present()) write_weights(r);
+      if (call.raw_logits.present()) write_logits(r);
+    }
+  }
+
+  /// Scaled products of one row and the keys of a block, from key `first` of it on.
+  void row_scores(Index r, Index b, Index first, Index last) noexcept {
+    TileProducts<C, S>::scores(1, scratch.query_of(r), 0, block_of(call, part.kv_head, b, query_of(r), scratch.own),
+                               rules.head_dim, first / lanes, ceil_div(last, lanes), scratch.score, {});
+  }
+
+  /// Attention weights of a row, from the finished maximum and sum: rule 5.
+  void write_weights(Index r) noexcept {
     const auto& row = scratch.row[r];
-    for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(head, i, j) = 0;
-    if (row.total.l == 0) continue;
+    const auto weights = call.weights.at(row.q.head).at(query_of(r));
+    for (Index j = 0; j < weights.extent[0]; ++j) weights(j) = 0;
+    if (row.total.l == 0) return;
     for (Index b = row.range.first / block_keys; b * block_keys < row.range.last; ++b) {
-      const KeyRange keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
-      const Visibility visibility = keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
+      KeyRange keys;
+      const Visibility visibility = look(row, b, keys);
       if (visibility == Visibility::none) continue;
       const Index base = b * block_keys;
-      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0,
-                                 block_of(call, part.kv_head, b, i, scratch.own), rules.head_dim,
-                                 (keys.first - base) / lanes, ceil_div(keys.last - base, lanes), scratch.score, {});
+      row_scores(r, b, keys.first - base, keys.last - base);
       rules.transform(scratch.score + (keys.first - base), row.q, keys);
       for (Index j = keys.first; j < keys.last; ++j) {
         if (visibility == Visibility::some && !rules.mask.visible(row.q, j)) continue;
         if (rules.training && !pattern.kept(row.q.head, row.q.place, j)) continue;
         const C p = lockstep::exp_nonpositive(rounded(scratch.score[j - base] - SoftmaxState<C>::anchor(row.total.m)));
         const C weight = canonical(quotient(p, row.total.l));
-        call.weights(head, i, j) = rules.training ? canonical(weight * factor) : weight;
+        weights(j) = rules.training ? canonical(weight * factor) : weight;
       }
     }
   }
-}
 
-/// Logits of all rows of the scratch on request, at the stage asked for, of all keys that are there.
-template <class C, class Cache, class Rules>
-inline void write_logits(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
-                         const TiledScratch<C>& scratch) noexcept {
-  using S = typename Cache::Storage;
-  for (Index r = 0; r < part.rows; ++r) {
-    const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
-    const Index kv_len = call.keys_of(scratch.row[r].q);
+  /// Logits of a row on request, at the stage asked for, of all keys that are there.
+  void write_logits(Index r) noexcept {
+    const QueryRow q = scratch.row[r].q;
+    const auto logits = call.raw_logits.at(q.head).at(query_of(r));
+    const Index kv_len = call.keys_of(q);
     for (Index b = 0; b * block_keys < kv_len; ++b) {
-      const Index base = b * block_keys;
-      const KeyRange keys = intersection({0, kv_len}, {base, base + block_keys});
-      TileProducts<C, S>::scores(1, scratch.query + r * scratch.q_stride, 0,
-                                 block_of(call, part.kv_head, b, i, scratch.own), rules.head_dim, 0,
-                                 ceil_div(keys.size(), lanes), scratch.score, {});
-      rules.bring_to_stage(scratch.score, scratch.row[r].q, keys, kv_len);
-      for (Index j = keys.first; j < keys.last; ++j) call.raw_logits(head, i, j) = canonical(scratch.score[j - base]);
+      const KeyRange keys = intersection({0, kv_len}, {b * block_keys, (b + 1) * block_keys});
+      row_scores(r, b, 0, keys.size());
+      rules.bring_to_stage(scratch.score, q, keys, kv_len);
+      for (Index j = keys.first; j < keys.last; ++j) logits(j) = canonical(scratch.score[j - keys.first]);
     }
-    for (Index j = kv_len; j < call.raw_logits.extent[2]; ++j)
-      call.raw_logits(head, i, j) = -std::numeric_limits<C>::infinity();
+    for (Index j = kv_len; j < logits.extent[0]; ++j) logits(j) = -std::numeric_limits<C>::infinity();
   }
-}
+};
 
 /// A whole task: all splits of some rows, folded in place order, finished.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void attend_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+[[gnu::noinline]] void attend_rows(Set, const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                    const TiledScratch<C>& scratch) noexcept {
   const VectorScope scope;
-  const KeyRange seen = load_rows(call, rules, part, scratch);
-  for (Index s = seen.first / split_keys; s * split_keys < seen.last; ++s) {
-    run_split(call, rules, part, seen, intersection(seen, {s * split_keys, (s + 1) * split_keys}), scratch);
+  TiledTask<C, Cache, Rules> task{call, rules, part, scratch};
+  task.load();
+  for (Index s = task.seen.first / split_keys; s * split_keys < task.seen.last; ++s) {
+    task.run_split(s);
     for (Index r = 0; r < part.rows; ++r)
-      if (scratch.row[r].seen)
-        fold_split(scratch.row[r].split, scratch.split_sum + r * scratch.o_stride, scratch.row[r],
-                   scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
+      if (scratch.row[r].seen) task.fold(r, scratch.row[r].split, scratch.split_sum_of(r));
   }
-  finish_rows(call, rules, part, scratch);
-  if (call.weights.present()) write_weights(call, rules, part, scratch);
-  if (call.raw_logits.present()) write_logits(call, rules, part, scratch);
+  task.finish();
 }
 
 /// One split of some rows, kept as it is: what threads of a long decode bring.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void attend_split(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+[[gnu::noinline]] void attend_split(Set, const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                     Index s, const TiledScratch<C>& scratch, SplitState<C>* state, C* sums) noexcept {
   const VectorScope scope;
-  const KeyRange seen = load_rows(call, rules, part, scratch);
-  const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
-  if (!keys.empty()) run_split(call, rules, part, seen, keys, scratch);
+  TiledTask<C, Cache, Rules> task{call, rules, part, scratch};
+  task.load();
+  task.run_split(s);
   for (Index r = 0; r < part.rows; ++r) {
     state[r] = {scratch.row[r].split, scratch.row[r].seen};
     if (state[r].seen)
-      std::memcpy(sums + r * scratch.o_stride, scratch.split_sum + r * scratch.o_stride,
-                  static_cast<std::size_t>(round_up(rules.v_head_dim, lanes)) * sizeof(C));
+      std::memcpy(sums + r * scratch.o_stride, scratch.split_sum_of(r),
+                  static_cast<std::size_t>(task.value_lines * lanes) * sizeof(C));
   }
 }
 
 /// Folds the kept splits of some rows, split s of row r at state[s rows + r], and finishes.
 template <class C, class Cache, class Rules>
-[[gnu::noinline]] void fold_rows(const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
+[[gnu::noinline]] void fold_rows(Set, const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                  Index splits, const TiledScratch<C>& scratch, const SplitState<C>* state,
                                  const C* sums) noexcept {
   const VectorScope scope;
-  load_rows(call, rules, part, scratch);
+  TiledTask<C, Cache, Rules> task{call, rules, part, scratch};
+  task.load();
   for (Index s = 0; s < splits; ++s)
     for (Index r = 0; r < part.rows; ++r)
       if (const Index at = s * part.rows + r; state[at].seen)
-        fold_split(state[at].state, sums + at * scratch.o_stride, scratch.row[r],
-                   scratch.row_sum + r * scratch.o_stride, round_up(rules.v_head_dim, lanes));
-  finish_rows(call, rules, part, scratch);
-  if (call.weights.present()) write_weights(call, rules, part, scratch);
-  if (call.raw_logits.present()) write_logits(call, rules, part, scratch);
-}
-
-template <class C, class Cache, class Rules>
-constexpr TiledFunctions<C, Cache, Rules> tiled_functions(Set) noexcept {
-  return {&attend_rows<C, Cache, Rules>, &attend_split<C, Cache, Rules>, &fold_rows<C, Cache, Rules>};
+        task.fold(r, state[at].state, sums + at * scratch.o_stride);
+  task.finish();
 }

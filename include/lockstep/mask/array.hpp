@@ -4,13 +4,55 @@
 #include <limits>
 
 #include "lockstep/concepts.hpp"
-#include "lockstep/mask/scan.hpp"
 #include "lockstep/numeric/half.hpp"
 #include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
 
 namespace detail {
+
+/// The first of `keys` for which sees(key) is not `value`; keys.last if there is none.
+template <class Sees>
+Index first_other(bool value, KeyRange keys, Sees&& sees) noexcept {
+  Index key = keys.first;
+  for (; key + lanes <= keys.last; key += lanes) {
+    int others = 0;
+    for (Index lane = 0; lane < lanes; ++lane) others |= sees(key + lane) != value ? 1 : 0;
+    if (others != 0) break;
+  }
+  while (key < keys.last && sees(key) == value) ++key;
+  return key;
+}
+
+/// The end of `keys` without the hidden ones that stand there; keys.first if none is visible.
+template <class Sees>
+Index last_visible(KeyRange keys, Sees&& sees) noexcept {
+  Index last = keys.last;
+  for (; last - lanes >= keys.first; last -= lanes) {
+    int any = 0;
+    for (Index lane = 1; lane <= lanes; ++lane) any |= sees(last - lane) ? 1 : 0;
+    if (any != 0) break;
+  }
+  while (last > keys.first && !sees(last - 1)) --last;
+  return last;
+}
+
+/// none, all or some of the keys.
+template <class Sees>
+Visibility scanned(KeyRange keys, Sees&& sees) noexcept {
+  if (keys.empty()) return Visibility::none;
+  const bool first = sees(keys.first);
+  if (first_other(first, keys, sees) < keys.last) return Visibility::some;
+  return first ? Visibility::all : Visibility::none;
+}
+
+/// The keys without the hidden ones at either end.
+template <class Sees>
+KeyRange trimmed(KeyRange keys, Sees&& sees) noexcept {
+  keys.first = first_other(false, keys, sees);
+  keys.last = last_visible(keys, sees);
+  return keys;
+}
 
 /// What both have in common: row (sequence, head, row of the call) of a borrowed array says which keys are visible.
 /// Numbers are T; `Sees{}(number)` says whether its key is.
@@ -125,7 +167,41 @@ class AdditiveMask : public detail::ArrayMask<E, detail::IsAboveMinusInfinity<E>
   }
 };
 
-static_assert(Mask<BooleanMask> && AddingMask<AdditiveMask<float>, float> && AddingMask<AdditiveMask<float>, double> &&
-              !AddingMask<AdditiveMask<double>, float> && AddingMask<AdditiveMask<Eigen::half>, float>);
+/// Visible: flags[sequence, key]. Any pattern; keys are counted over the whole sequence, cached ones included, so flags
+/// are [batch, kv_len] (more columns than keys are allowed). Padding still counts as a place. Borrows the flags. Usual
+/// use: `Causal & KeyPadding`.
+class KeyPadding {
+ public:
+  static constexpr PolicyKind policy_kind = PolicyKind::mask;
+  static constexpr const char* name = "key padding";
+
+  KeyPadding() noexcept = default;
+  /// flags [batch, kv_len]: true for tokens.
+  explicit KeyPadding(View<const bool, 2> flags) noexcept : flags_(flags) {}
+
+  KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
+  Visibility block(QueryRow q, KeyRange keys) const noexcept {
+    return detail::scanned(keys, [&](Index key) { return visible(q, key); });
+  }
+  bool visible(QueryRow q, Index key) const noexcept { return flags_(q.sequence, key); }
+  Index keys_needed(QueryRow) const noexcept { return all_keys; }
+  KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
+    return detail::trimmed(keys, [&](Index key) { return visible(q, key); });
+  }
+
+  Status check(Index sequences, Index, Index kv_len) const noexcept {
+    const std::array<Index, 2> least{sequences, kv_len};
+    if (flags_.extent[0] < sequences || flags_.extent[1] < kv_len)
+      return Status::invalid("mask", "given key flags {}, allowed at least {}", flags_.extent, least);
+    return detail::check_shape("mask", flags_, flags_.extent);
+  }
+
+ private:
+  View<const bool, 2> flags_;
+};
+
+static_assert(Mask<BooleanMask> && Mask<KeyPadding> && AddingMask<AdditiveMask<float>, float> &&
+              AddingMask<AdditiveMask<float>, double> && !AddingMask<AdditiveMask<double>, float> &&
+              AddingMask<AdditiveMask<Eigen::half>, float>);
 
 }  // namespace lockstep

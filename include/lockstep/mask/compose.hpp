@@ -45,8 +45,7 @@ struct And {
   [[no_unique_address]] B b{};  ///< the right one
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
-    const KeyRange both = intersection(a.range(q, kv_len), b.range(q, kv_len));
-    return both.empty() ? KeyRange{} : both;
+    return intersection(a.range(q, kv_len), b.range(q, kv_len));
   }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
     const Visibility in_a = a.block(q, keys);

@@ -1,11 +1,14 @@
-// What masks have in common that see keys from the first one on, up to a number of each sequence's own.
+// Masks that see keys from the first one on, up to a number of each sequence's own: the causal mask with the first
+// query's place given by the caller instead of the cache length, and the prefix language model's mask.
 #pragma once
 
 #include <span>
 
 #include "lockstep/concepts.hpp"
 
-namespace lockstep::detail {
+namespace lockstep {
+
+namespace detail {
 
 /// A row sees the keys before `keys_needed(q)` of the mask M, which says of a number by `allowed(n)` what is wrong with
 /// it, and by `numbers` what they are called.
@@ -21,8 +24,7 @@ class PerSequence {
   explicit PerSequence(std::span<const Index> numbers) noexcept : numbers_(numbers), each_(true) {}
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
-    const KeyRange seen = intersection({0, mask().keys_needed(q)}, {0, kv_len});
-    return seen.empty() ? KeyRange{} : seen;
+    return intersection({0, mask().keys_needed(q)}, {0, kv_len});
   }
   Visibility block(QueryRow, KeyRange) const noexcept { return Visibility::all; }
   bool visible(QueryRow q, Index key) const noexcept { return key < mask().keys_needed(q); }
@@ -49,4 +51,52 @@ class PerSequence {
   bool each_ = false;
 };
 
-}  // namespace lockstep::detail
+}  // namespace detail
+
+/// Visible: key <= offset + row, the offset being the place of row 0. A negative one is allowed: rows with offset + row
+/// < 0 see nothing and give zeros. One offset for all sequences, or one for each (borrowed, at least as many as the
+/// call has sequences), -2^62 to 2^62.
+class OffsetCausal : public detail::PerSequence<OffsetCausal> {
+ public:
+  static constexpr const char* name = "causal from a given offset";
+  using PerSequence::PerSequence;
+
+  Index keys_needed(QueryRow q) const noexcept { return number(q) + q.row + 1; }
+
+ private:
+  friend PerSequence;
+  static constexpr const char* numbers = "offsets";
+  static Status allowed(Index offset) noexcept {
+    return detail::check_offset(offset).ok()
+               ? Status{}
+               : Status::invalid("mask", "given an offset of {}, allowed -2^62 to 2^62", offset);
+  }
+};
+
+static_assert(Mask<OffsetCausal>);
+
+/// Visible: key < prefix, or key <= place (Raffel et al. 2020, section 3.2.1). One prefix length for all sequences, or
+/// one for each (borrowed, at least as many as the call has sequences). 0 is Causal. A row inside the prefix sees later
+/// keys, so the whole prefix must be present with it: a chunk that ends within the prefix is refused. Refused: lengths
+/// below 0.
+class PrefixLm : public detail::PerSequence<PrefixLm> {
+ public:
+  static constexpr const char* name = "prefix LM";
+  using PerSequence::PerSequence;
+
+  Index keys_needed(QueryRow q) const noexcept {
+    const Index prefix = number(q);
+    return q.place + 1 > prefix ? q.place + 1 : prefix;
+  }
+
+ private:
+  friend PerSequence;
+  static constexpr const char* numbers = "prefix lengths";
+  static Status allowed(Index prefix) noexcept {
+    return prefix < 0 ? Status::invalid("mask", "given a prefix of {} keys, allowed at least 0", prefix) : Status{};
+  }
+};
+
+static_assert(Mask<PrefixLm>);
+
+}  // namespace lockstep

@@ -18,8 +18,7 @@ struct SlidingWindow {
   Index sinks = 0;   ///< first keys that stay visible
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
-    const KeyRange seen = intersection({sinks > 0 ? 0 : window_first(q), q.place + 1}, {0, kv_len});
-    return seen.empty() ? KeyRange{} : seen;
+    return intersection({sinks > 0 ? 0 : window_first(q), q.place + 1}, {0, kv_len});
   }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
     const Index first = window_first(q);

@@ -18,8 +18,7 @@ struct Window {
   Index right = unbounded;  ///< keys after it
 
   KeyRange range(QueryRow q, Index kv_len) const noexcept {
-    const KeyRange seen = intersection({first(q), keys_needed(q)}, {0, kv_len});
-    return seen.empty() ? KeyRange{} : seen;
+    return intersection({first(q), keys_needed(q)}, {0, kv_len});
   }
   Visibility block(QueryRow, KeyRange) const noexcept { return Visibility::all; }
   bool visible(QueryRow q, Index key) const noexcept { return first(q) <= key && key < keys_needed(q); }

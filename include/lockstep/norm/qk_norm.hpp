@@ -100,14 +100,11 @@ class QkNorm {
   C epsilon_ = 0;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <class Order, class Scope>
-class QkNorm<Order, Scope, void> {
+class QkNorm<Order, Scope, void> : public detail::Unbound<PolicyKind::norm, QkNorm, Order, Scope> {
  public:
-  static constexpr PolicyKind policy_kind = PolicyKind::norm;
   static constexpr bool active = true;
-  template <class C>
-  using rebind = QkNorm<Order, Scope, C>;
 };
 
 static_assert(QueryKeyNorm<QkNorm<BeforeRope, PerHead, float>, float> &&

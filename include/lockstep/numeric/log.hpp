@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "lockstep/numeric/double_double.hpp"
-#include "lockstep/numeric/polynomial.hpp"
+#include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
 

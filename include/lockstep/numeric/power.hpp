@@ -8,7 +8,7 @@
 #include "lockstep/numeric/double_double.hpp"
 #include "lockstep/numeric/exp.hpp"
 #include "lockstep/numeric/log.hpp"
-#include "lockstep/numeric/polynomial.hpp"
+#include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 
 namespace lockstep {
 
@@ -63,6 +64,20 @@ template <detail::BinaryFloat C>
 [[gnu::always_inline]] inline C fma(C a, C b, C c) noexcept {
   return detail::fused(a, b, c);
 }
+
+namespace detail {
+
+/// sum over i >= First of coefficient[i] x^(i - First), by fma from the highest power down.
+template <std::size_t First = 0, class C, std::size_t Count>
+[[gnu::always_inline]] inline C horner(const C (&coefficient)[Count], C x) noexcept {
+  if constexpr (First == Count - 1) {
+    return coefficient[First];
+  } else {
+    return fma(horner<First + 1>(coefficient, x), x, coefficient[First]);
+  }
+}
+
+}  // namespace detail
 
 /// numerator / divisor with a single rounding. Under -freciprocal-math several divisions by one value would become
 /// products with its reciprocal; here each division has operands of its own.

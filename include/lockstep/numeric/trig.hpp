@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "lockstep/numeric/double_double.hpp"
-#include "lockstep/numeric/polynomial.hpp"
+#include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {
 

@@ -79,14 +79,9 @@ class MultimodalRope : public detail::TableRotation<Style, C> {
   View<const Index, 2> list_;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <class Style>
-class MultimodalRope<Style, void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::position;
-  template <class C>
-  using rebind = MultimodalRope<Style, C>;
-};
+class MultimodalRope<Style, void> : public detail::Unbound<PolicyKind::position, MultimodalRope, Style> {};
 
 static_assert(Position<MultimodalRope<HalfSplit, float>, float>);
 

@@ -41,14 +41,9 @@ class Rope : public detail::TableRotation<Style, C> {
   using detail::TableRotation<Style, C>::table_;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <class Style>
-class Rope<Style, void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::position;
-  template <class C>
-  using rebind = Rope<Style, C>;
-};
+class Rope<Style, void> : public detail::Unbound<PolicyKind::position, Rope, Style> {};
 
 static_assert(Position<Rope<HalfSplit, float>, float> && Position<Rope<Interleaved, double>, double>);
 

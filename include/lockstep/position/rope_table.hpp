@@ -11,7 +11,6 @@
 
 #include "lockstep/numeric/trig.hpp"
 #include "lockstep/position/frequencies.hpp"
-#include "lockstep/position/identity.hpp"
 #include "lockstep/simd/instruction_set.hpp"
 #include "lockstep/views.hpp"
 
@@ -19,6 +18,20 @@ namespace lockstep {
 
 #define LOCKSTEP_EACH_SET "lockstep/position/fill.inl"
 #include "lockstep/simd/each_fma.inl"
+
+namespace detail {
+
+/// The identity `id` with one more word in it; every word and its place counts, a difference in one bit changes half of
+/// the result's. The finish of splitmix64 (Steele, Lea and Flood 2014).
+constexpr std::uint64_t identity_with(std::uint64_t id, std::uint64_t word) noexcept {
+  std::uint64_t z = (id ^ word) + 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  z ^= z >> 31;
+  return z != 0 ? z : 1;  // 0 is no table
+}
+
+}  // namespace detail
 
 /// A handle to a table [positions, rotary_dim/2] of cosines and of sines in compute type C; copies share it.
 template <class C = float>

@@ -19,13 +19,9 @@ struct WeightStorage {
   static constexpr PolicyKind policy_kind = PolicyKind::weights;
   using Storage = S;
 };
-/// The name of the format before a layer gives it its element type.
+/// The policy before a layer gives it its element type.
 template <>
-struct WeightStorage<void> {
-  static constexpr PolicyKind policy_kind = PolicyKind::weights;
-  template <class T>
-  using rebind = WeightStorage<T>;
-};
+struct WeightStorage<void> : public detail::Unbound<PolicyKind::weights, WeightStorage> {};
 
 /// Weights of y = W x + b, packed as [in/256][out/64][256][64] (16-bit storage: [in/256][out/64][128][64][2]), several
 /// matrices of the same input stacked so that x is read once.

@@ -48,14 +48,9 @@ class LearnedSinks {
   std::shared_ptr<const std::vector<C>> logits_;
 };
 
-/// The name of the policy before a layer gives it its compute type.
+/// The policy before a layer gives it its compute type.
 template <>
-class LearnedSinks<void> {
- public:
-  static constexpr PolicyKind policy_kind = PolicyKind::sinks;
-  template <class C>
-  using rebind = LearnedSinks<C>;
-};
+class LearnedSinks<void> : public detail::Unbound<PolicyKind::sinks, LearnedSinks> {};
 
 static_assert(SinkLogits<LearnedSinks<float>, float> && SinkLogits<LearnedSinks<double>, double>);
 
