@@ -3,9 +3,8 @@
 
 #include "lockstep/mask/array.hpp"
 #include "lockstep/mask/compose.hpp"
-#include "lockstep/mask/none.hpp"
+#include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/per_sequence.hpp"
-#include "lockstep/mask/sliding_window.hpp"
 #include "lockstep/mask/window.hpp"
 #include "policy_work.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <new>
-#include <utility>
 #include <vector>
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -75,46 +75,42 @@ class AlignedBuffer {
 
   AlignedBuffer() noexcept = default;
   /// Errors: a source that has no memory, or one of its two functions only.
-  AlignedBuffer(std::size_t bytes, MemorySource source) : source_(source) {
+  AlignedBuffer(std::size_t bytes, MemorySource source) : memory_(nullptr, GiveBack{source, bytes}) {
     if ((source.take == nullptr) != (source.give_back == nullptr))
       raise(Status::invalid("memory source", "given one function, allowed both or neither"));
     if (bytes == 0) return;
-    memory_ = static_cast<std::byte*>(source_.take == nullptr ? ::operator new(bytes, std::align_val_t{alignment})
-                                                              : source_.take(source_.context, bytes, alignment));
+    memory_.reset(static_cast<std::byte*>(source.take == nullptr ? ::operator new(bytes, std::align_val_t{alignment})
+                                                                 : source.take(source.context, bytes, alignment)));
     if (memory_ == nullptr) raise(Status::length("memory source", "given none for {} bytes, allowed that many", bytes));
-    size_ = bytes;
-    std::memset(memory_, 0, size_);
+    std::memset(data(), 0, bytes);
   }
-  AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.size_, other.source_) {
-    if (size_ > 0) std::memcpy(memory_, other.memory_, size_);
+  AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.size(), other.source()) {
+    if (size() > 0) std::memcpy(data(), other.data(), size());
   }
-  AlignedBuffer(AlignedBuffer&& other) noexcept { swap(other); }
+  AlignedBuffer(AlignedBuffer&&) noexcept = default;
   AlignedBuffer& operator=(AlignedBuffer other) noexcept {
-    swap(other);
+    memory_.swap(other.memory_);
     return *this;
-  }
-  ~AlignedBuffer() {
-    if (memory_ == nullptr) return;
-    if (source_.take == nullptr)
-      ::operator delete(memory_, std::align_val_t{alignment});
-    else
-      source_.give_back(source_.context, memory_, size_, alignment);
   }
 
   /// The first byte, or null where there are none.
-  std::byte* data() const noexcept { return memory_; }
-  std::size_t size() const noexcept { return size_; }              ///< in bytes
-  const MemorySource& source() const noexcept { return source_; }  ///< where the memory is from
-  void swap(AlignedBuffer& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(size_, other.size_);
-    std::swap(source_, other.source_);
-  }
+  std::byte* data() const noexcept { return memory_.get(); }
+  std::size_t size() const noexcept { return memory_ == nullptr ? 0 : memory_.get_deleter().bytes; }  ///< in bytes
+  /// Where the memory is from.
+  const MemorySource& source() const noexcept { return memory_.get_deleter().source; }
 
  private:
-  std::byte* memory_ = nullptr;
-  std::size_t size_ = 0;
-  MemorySource source_;
+  struct GiveBack {
+    MemorySource source;
+    std::size_t bytes;
+    void operator()(std::byte* memory) const noexcept {
+      if (source.take == nullptr)
+        ::operator delete(memory, std::align_val_t{alignment});
+      else
+        source.give_back(source.context, memory, bytes, alignment);
+    }
+  };
+  std::unique_ptr<std::byte[], GiveBack> memory_;
 };
 
 }  // namespace lockstep

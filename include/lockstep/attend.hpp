@@ -148,7 +148,7 @@ template <class Options, class C, class Seen>
 Index attend_bytes(KernelShape shape, Index rows) noexcept {
   WorkspaceSize size;
   static_cast<void>(Pieces<C, Seen>(size, shape.sequences, rows, rows));
-  shape.own_bytes = own_bytes_of<Seen>({shape.kv_heads, shape.head_dim, shape.v_head_dim});
+  shape.own_bytes = own_bytes<Seen>({shape.kv_heads, shape.head_dim, shape.v_head_dim});
   return size.bytes + Options::Set::Kernel::template bytes<C>(shape);
 }
 
@@ -213,47 +213,6 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
   return options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
-}  // namespace detail
-
-/// The options of attend() on these caches.
-template <class K, class... Policies>
-using AttendOptionsFor = AttendOptions<compute_t<typename detail::CacheIn<K>::Storage>, Policies...>;
-
-namespace detail {
-// Where it is asserted it is looked into at once, so that its sentence is the first error.
-template <class C, class Q, class Out>
-consteval bool check_attend_types() noexcept {
-  static_assert(ViewableAs<const Q&, const C, 4>,
-                "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
-                "q_len, heads, head_dim]");
-  static_assert(
-      ViewableAs<Out&, C, 4>,
-      "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
-  return true;
-}
-}  // namespace detail
-
-/// Whether attend() would take these arguments: ok, or the error that it would raise. Nothing is done.
-template <class... Policies, class Q, detail::CacheOrList K, class Out>
-Status check_attend(const Q& q, const K& caches, Out&& context,
-                    const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  static_assert(detail::check_attend_types<C, Q, Out>());
-  return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
-}
-
-/// Workspace that attend() takes for these arguments, in bytes, alignment included.
-template <class... Policies, class Q, detail::CacheOrList K>
-Index attend_workspace_bytes(const Q& q, const K& caches,
-                             const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
-             detail::kernel_shape(options, View<const C, 4>(q), caches), 0) +
-         Workspace::alignment;
-}
-
-namespace detail {
-
 /// The checked call; see attend().
 template <class Seen, class Options, class C, class K>
 void run_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> out,
@@ -284,7 +243,42 @@ void run_attend(View<const C, 4> query, std::span<const Index> parents, const K&
   Options::Set::Kernel::template attend<C, Seen>(pieces.calls(), rules, options.executor, workspace);
 }
 
+// Where it is asserted it is looked into at once, so that its sentence is the first error.
+template <class C, class Q, class Out>
+consteval bool check_attend_types() noexcept {
+  static_assert(ViewableAs<const Q&, const C, 4>,
+                "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
+                "q_len, heads, head_dim]");
+  static_assert(
+      ViewableAs<Out&, C, 4>,
+      "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
+  return true;
+}
+
 }  // namespace detail
+
+/// The options of attend() on these caches.
+template <class K, class... Policies>
+using AttendOptionsFor = AttendOptions<compute_t<typename detail::CacheIn<K>::Storage>, Policies...>;
+
+/// Whether attend() would take these arguments: ok, or the error that it would raise. Nothing is done.
+template <class... Policies, class Q, detail::CacheOrList K, class Out>
+Status check_attend(const Q& q, const K& caches, Out&& context,
+                    const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+  using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  static_assert(detail::check_attend_types<C, Q, Out>());
+  return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
+}
+
+/// Workspace that attend() takes for these arguments, in bytes, alignment included.
+template <class... Policies, class Q, detail::CacheOrList K>
+Index attend_workspace_bytes(const Q& q, const K& caches,
+                             const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+  using C = compute_t<typename detail::CacheIn<K>::Storage>;
+  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
+             detail::kernel_shape(options, View<const C, 4>(q), caches), 0) +
+         Workspace::alignment;
+}
 
 /// context = softmax(scale q k^T, masked) v for every query and head.
 ///

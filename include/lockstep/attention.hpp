@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lockstep/attend.hpp"
-#include "lockstep/attention/pick_policy.hpp"
 #include "lockstep/attention/rollback.hpp"
 #include "lockstep/attention/scratch_pool.hpp"
 #include "lockstep/defaults.hpp"
@@ -266,6 +265,11 @@ class Attention {
     mutable bool later = false;  // found by check_call: rows see keys after their own
     detail::Sequences sequences() const noexcept { return {x.extent[0], x.extent[1], options.lengths}; }
     Index rows() const noexcept { return x.extent[0] * x.extent[1]; }
+    /// The rotary position of a row whose place is `place`.
+    Index position(Index row, Index place) const noexcept {
+      const auto& given = options.positions;
+      return given.present() ? given(row / x.extent[1], row % x.extent[1]) : place;
+    }
   };
   struct NoCaches {};
   template <class K>
@@ -368,6 +372,7 @@ class Attention {
 
   template <class K>
   Status check_call(const Call& call, const K& caches) const noexcept {
+    using detail::bytes_of;
     const auto [batch, q_len, hidden] = call.x.extent;
     const Options& options = call.options;
     if (pool_ == nullptr) return Status::invalid("layer", "given one that was moved from, allowed one with weights");
@@ -385,16 +390,25 @@ class Attention {
                                detail::check_optional("positions", options.positions, {batch, q_len}));
         !s.ok())
       return s;
-    if (Status s = first_error(
-            check_memory(call), detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
-            detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
-            check_given_positions(options), call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
+    if (Status s =
+            first_error(detail::check_apart({{"x", bytes_of(call.x)},
+                                             {"positions", bytes_of(options.positions)},
+                                             {"lengths", bytes_of(options.lengths)},
+                                             {"parents", bytes_of(call.parents)}},
+                                            {{"y", bytes_of(call.y)},
+                                             {"lse", bytes_of(options.lse)},
+                                             {"weights", bytes_of(options.weights)},
+                                             {"raw_logits", bytes_of(options.raw_logits)},
+                                             {"context", bytes_of(options.context)},
+                                             {"workspace", bytes_of(options.workspace)}}),
+                        detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
+                        detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
+                        call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
         !s.ok())
       return s;
-    for (Index b = 0; b < sequences.count; ++b) {
+    for (Index b = 0, first = 0; b < sequences.count; first += sequences.length(b), ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
-      if (!options.positions.present())
-        if (Status s = check_own_positions(length, rows); !s.ok()) return s;
+      if (Status s = check_positions(call, length, first, rows); !s.ok()) return s;
       if (Status s = check_needed(call, b, length, rows, has_caches<K>); !s.ok()) return s;
       if constexpr (has_caches<K>)
         if (Status s = check_held(call, b, *detail::cache_at(caches, b), rows); !s.ok()) return s;
@@ -413,21 +427,6 @@ class Attention {
     if (sequences.count > most)
       return Status::length("x", "given {} sequences, allowed up to 2^31 without caches", sequences.count);
     return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
-  }
-
-  Status check_memory(const Call& call) const noexcept {
-    using detail::bytes_of;
-    const Options& options = call.options;
-    return detail::check_apart({{"x", bytes_of(call.x)},
-                                {"positions", bytes_of(options.positions)},
-                                {"lengths", bytes_of(options.lengths)},
-                                {"parents", bytes_of(call.parents)}},
-                               {{"y", bytes_of(call.y)},
-                                {"lse", bytes_of(options.lse)},
-                                {"weights", bytes_of(options.weights)},
-                                {"raw_logits", bytes_of(options.raw_logits)},
-                                {"context", bytes_of(options.context)},
-                                {"workspace", bytes_of(options.workspace)}});
   }
 
   /// The most keys that a sequence will have.
@@ -451,11 +450,7 @@ class Attention {
     if (Status s = detail::check_caches(caches, sequences.count); !s.ok()) return s;
     for (Index b = 0; b < sequences.count; ++b) {
       const auto& cache = *detail::cache_at(caches, b);
-      const CacheShape given = cache.shape(), allowed = cache_shape();
-      if (!(given == allowed))
-        return Status::invalid("cache", "given {} kv heads of {} and {}, allowed this layer's {} of {} and {}",
-                               given.kv_heads, given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim,
-                               allowed.v_head_dim);
+      if (Status s = detail::check_cache_shape("cache", cache.shape(), cache_shape()); !s.ok()) return s;
       if (options.offset && *options.offset != cache.length())
         return Status::invalid("offset", "given {}, allowed the cache's length {}", *options.offset, cache.length());
       if constexpr (requires { cache.table(); })
@@ -471,27 +466,17 @@ class Attention {
         [&](Index b) { return sequences.length(b); });
   }
 
-  Status check_given_positions(const Options& options) const noexcept {
-    const auto& positions = options.positions;
-    for (Index b = 0; positions.present() && b < positions.extent[0]; ++b)
-      for (Index i = 0; i < positions.extent[1]; ++i) {
-        const Index p = positions(b, i);
-        if (p < 0 || p >= position_.positions())
-          return Status::invalid("positions", "given {}, allowed 0 to {}", p, position_.positions() - 1);
-        if (Status s = check_position(p); !s.ok()) return s;
-      }
-    return {};
-  }
-  Status check_own_positions(Index length, Index rows) const noexcept {
-    if (rows > 0 && length + rows > position_.positions())
-      return Status::invalid("position", "given {}, allowed 0 to {}: the table ends there", length + rows - 1,
-                             position_.positions() - 1);
-    for (Index i = 0; i < rows; ++i)
-      if (Status s = check_position(length + i); !s.ok()) return s;
-    return {};
-  }
-  Status check_position([[maybe_unused]] Index position) const noexcept {
-    if constexpr (detail::ChecksPosition<Position>) return position_.check_position(position);
+  /// Rotary positions of `rows` rows from row `first` of the call on, of a sequence of `length` keys so far.
+  Status check_positions(const Call& call, Index length, Index first, Index rows) const noexcept {
+    const Index known = position_.positions(), last = length + rows - 1;
+    if (!call.options.positions.present() && rows > 0 && last >= known)
+      return Status::invalid("position", "given {}, allowed 0 to {}: the table ends there", last, known - 1);
+    for (Index i = 0; i < rows; ++i) {
+      const Index p = call.position(first + i, length + i);
+      if (p < 0 || p >= known) return Status::invalid("positions", "given {}, allowed 0 to {}", p, known - 1);
+      if constexpr (detail::ChecksPosition<Position>)
+        if (Status s = position_.check_position(p); !s.ok()) return s;
+    }
     return {};
   }
 
@@ -540,9 +525,9 @@ class Attention {
 
   template <class Seen>
   Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later) const noexcept {
-    return call_bytes<Seen>(Workspace::product(batch), Workspace::product(batch, q_len), Workspace::product(q_len),
-                            Workspace::product(kv_len), later) +
-           Workspace::alignment;
+    using W = Workspace;
+    return call_bytes<Seen>(W::product(batch), W::product(batch, q_len), W::product(q_len), W::product(kv_len), later) +
+           W::alignment;
   }
   template <class Seen>
   Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {
@@ -550,10 +535,10 @@ class Attention {
     detail::WorkspaceSize size;
     size.take<Index>(batch);
     static_cast<void>(Chunk<Seen>(size, *this, batch, at_once, rows));
-    return size.bytes + Kernel::template bytes<Compute>({std::min(batch, at_once), std::min(q_len, at_once), kv_len,
-                                                         shape_.heads, shape_.kv_heads, shape_.head_dim,
-                                                         shape_.v_head_dim, detail::concurrency_of(executor_),
-                                                         detail::own_bytes_of<Seen>(cache_shape())});
+    return size.bytes +
+           Kernel::template bytes<Compute>({std::min(batch, at_once), std::min(q_len, at_once), kv_len, shape_.heads,
+                                            shape_.kv_heads, shape_.head_dim, shape_.v_head_dim,
+                                            detail::concurrency_of(executor_), own_bytes<Seen>(cache_shape())});
   }
 
   /// The checked call: chunks of rows through projection, rotation, append, attention and output projection. Seen: the
@@ -678,10 +663,7 @@ class Attention {
                             .first_place = place,
                             .kv_len = place + rows},
                            *detail::cache_at(caches, b), call.options, first, done);
-      for (Index i = 0; i < rows; ++i)
-        chunk.positions[done + i] = call.options.positions.present()
-                                        ? call.options.positions((first + i) / q_len, (first + i) % q_len)
-                                        : piece.row(i, 0).place;
+      for (Index i = 0; i < rows; ++i) chunk.positions[done + i] = call.position(first + i, piece.row(i, 0).place);
     });
     detail::for_each_task(executor_, chunk.rows, {.bytes = chunk.rows * (query_width() + key_width()) * 8},
                           [&](Index, Index i) noexcept { rotate(chunk.qkv + i * width, chunk.positions[i]); });

@@ -41,6 +41,9 @@ constexpr KeyRange intersection(KeyRange a, KeyRange b) noexcept {
   return both.empty() ? KeyRange{} : both;
 }
 
+/// The places of block b.
+constexpr KeyRange block_places(Index b) noexcept { return {b * block_keys, (b + 1) * block_keys}; }
+
 /// What a mask says of a row and a range of keys: it sees none of them, some (ask for each), or all.
 enum class Visibility { none, some, all };
 
@@ -57,8 +60,7 @@ inline Status check_offset(Index offset) noexcept {
 
 /// A policy before a layer gives it its element or compute type C: a name only, of P<First..., C>.
 template <PolicyKind Kind, template <class...> class P, class... First>
-class Unbound {
- public:
+struct Unbound {
   static constexpr PolicyKind policy_kind = Kind;
   template <class C>
   using rebind = P<First..., C>;
@@ -113,7 +115,7 @@ concept NarrowsKeys = requires(const M& m, QueryRow q, KeyRange keys) {
 template <class M>
 concept OptionalNarrowed =
     NarrowsKeys<M> ||
-    !(requires(M& m, QueryRow q, KeyRange keys) { m.narrowed(q, keys); } || requires { &M::narrowed; });
+    (!requires(M& m, QueryRow q, KeyRange keys) { m.narrowed(q, keys); } && !requires { &M::narrowed; });
 template <class M, class C>
 concept AddsTo = requires(const M& m, C s, C* block, QueryRow q, Index n, KeyRange keys) {
   { m.add(s, q, n) } noexcept -> std::same_as<C>;
@@ -124,7 +126,64 @@ concept NoOtherAdd = AddsTo<M, C> || !requires(M& m, C* block, QueryRow q, KeyRa
 template <class M>
 concept OptionalAdd = NoOtherAdd<M, float> && NoOtherAdd<M, double> &&
                       (AddsTo<M, float> || AddsTo<M, double> ||
-                       !(requires(M& m, QueryRow q, Index n) { m.add(1.0F, q, n); } || requires { &M::add; }));
+                       (!requires(M& m, QueryRow q, Index n) { m.add(1.0F, q, n); } && !requires { &M::add; }));
+template <class P>
+concept ChecksPosition = requires(const P& p, Index position) {
+  { p.check_position(position) } noexcept -> std::same_as<Status>;
+};
+template <class P>
+concept OptionalPositionCheck =
+    ChecksPosition<P> ||
+    (!requires(P& p, Index position) { p.check_position(position); } && !requires { &P::check_position; });
+template <class P>
+concept NamesItsTable = requires(const P& p) {
+  { p.identity() } noexcept -> std::convertible_to<std::uint64_t>;
+};
+template <class P>
+concept OptionalIdentity = NamesItsTable<P> || (!requires(P& p) { p.identity(); } && !requires { &P::identity; });
+template <class H>
+concept AcceptsHeads = requires(Index n) {
+  { H::accepts(n, n) } noexcept -> std::same_as<bool>;
+};
+template <class H>
+concept OptionalAccepts =
+    AcceptsHeads<H> || (!requires(H& h, Index n) { h.accepts(n, n); } && !requires { &H::accepts; });
+template <class K>
+concept LimitsAppends = requires(const K& cache) {
+  { cache.append_limit() } noexcept -> std::same_as<Index>;
+};
+template <class K>
+concept MissesPlaces = requires(const K& cache, Index n) {
+  { cache.missing_after(n) } noexcept -> std::same_as<KeyRange>;
+};
+template <class K>
+concept ChecksTruncate = requires(const K& cache, Index n) {
+  { cache.check_truncate(n) } noexcept -> std::same_as<Status>;
+};
+template <class K>
+concept RollsBack = requires(K& k, const K& cache, Index n) {
+  { cache.takes_back(n) } noexcept -> std::same_as<bool>;
+  k.rollback(n);
+};
+template <class K>
+concept OptionalCacheMembers =
+    (LimitsAppends<K> || (!requires(K& k) { k.append_limit(); } && !requires { &K::append_limit; })) &&
+    (MissesPlaces<K> || (!requires(K& k, Index n) { k.missing_after(n); } && !requires { &K::missing_after; })) &&
+    (ChecksTruncate<K> || (!requires(K& k, Index n) { k.check_truncate(n); } && !requires { &K::check_truncate; })) &&
+    (RollsBack<K> || (!requires(K& k, Index n) { k.takes_back(n); } && !requires { &K::takes_back; })) &&
+    (requires(K& k, Index n) { k.reserve(n); } || !requires { &K::reserve; });
+/// Stands for what run() is handed: a callable with state, hence no function pointer.
+struct TaskArchetype {
+  const void* state = nullptr;
+  void operator()(Index) const noexcept {}
+};
+template <class E>
+concept SaysWhatPays = requires(const E& e) {
+  { e.parallel_from() } noexcept -> std::convertible_to<Index>;
+};
+template <class E>
+concept OptionalParallelFrom =
+    SaysWhatPays<E> || (!requires(E& e) { e.parallel_from(); } && !requires { &E::parallel_from; });
 }  // namespace detail
 
 /// Which keys a query sees. A cheap value; nothing in it may throw.
@@ -159,35 +218,6 @@ concept Mask =
 template <class M, class C>
 concept AddingMask = Mask<M> && detail::AddsTo<M, C>;
 
-namespace detail {
-/// The part of `keys`, of a mask's range, of which it still has to be asked: nothing in the rest is visible.
-template <class M>
-KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
-  if constexpr (NarrowsKeys<M>)
-    return mask.narrowed(q, keys);
-  else
-    return keys;
-}
-/// Whether a mask adds in some compute type. In a layer that computes in another one it is refused, not passed over.
-template <class M>
-inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
-
-template <class P>
-concept ChecksPosition = requires(const P& p, Index position) {
-  { p.check_position(position) } noexcept -> std::same_as<Status>;
-};
-template <class P>
-concept OptionalPositionCheck =
-    ChecksPosition<P> ||
-    !(requires(P& p, Index position) { p.check_position(position); } || requires { &P::check_position; });
-template <class P>
-concept NamesItsTable = requires(const P& p) {
-  { p.identity() } noexcept -> std::convertible_to<std::uint64_t>;
-};
-template <class P>
-concept OptionalIdentity = NamesItsTable<P> || !(requires(P& p) { p.identity(); } || requires { &P::identity; });
-}  // namespace detail
-
 /// Rotates query and key head rows by their absolute position, in place.
 /// - `rotate(row, position)`: row of at least rotary_dim() numbers. Laws: position 0 only scales by the stated
 ///   magnitude (1 for plain RoPE); norms scale by it; the product of a rotated query and key depends on their distance.
@@ -207,16 +237,6 @@ concept Position =
       { p.rotary_dim() } noexcept -> std::same_as<Index>;
       { p.positions() } noexcept -> std::same_as<Index>;
     };
-
-namespace detail {
-template <class H>
-concept AcceptsHeads = requires(Index n) {
-  { H::accepts(n, n) } noexcept -> std::same_as<bool>;
-};
-template <class H>
-concept OptionalAccepts =
-    AcceptsHeads<H> || !(requires(H& h, Index n) { h.accepts(n, n); } || requires { &H::accepts; });
-}  // namespace detail
 
 /// Which kv head a query head reads. Law: the result is in [0, kv_heads). Optional: a static
 /// `accepts(heads, kv_heads) -> bool`, which says for which numbers there is such a map.
@@ -286,47 +306,29 @@ struct CacheShape {
 /// One block of 256 places of one kv head, in the layout of cache/layout.hpp.
 template <class S>
 struct CacheBlock {
-  const S* keys = nullptr;    ///< BlockLayout<S>::key_block() elements
-  const S* values = nullptr;  ///< BlockLayout<S>::value_block() elements
-};
-/// The same in codes: a key is code x scale of its place, and so is a value (numeric/int8.hpp).
-template <>
-struct CacheBlock<std::int8_t> {
-  const std::int8_t* keys = nullptr;    ///< codes
-  const std::int8_t* values = nullptr;  ///< codes
-  const float* key_scales = nullptr;    ///< [256]
-  const float* value_scales = nullptr;  ///< [256]
+  const S* keys = nullptr;              ///< BlockLayout<S>::key_block() elements
+  const S* values = nullptr;            ///< BlockLayout<S>::value_block() elements
+  const float* key_scales = nullptr;    ///< [256], of codes
+  const float* value_scales = nullptr;  ///< [256], of codes
 };
 
 namespace detail {
-template <class K>
-concept LimitsAppends = requires(const K& cache) {
-  { cache.append_limit() } noexcept -> std::same_as<Index>;
+/// Refuses a cache, or what is one, of another shape.
+inline Status check_cache_shape(const char* argument, const CacheShape& given, const CacheShape& allowed) noexcept {
+  if (given == allowed) return {};
+  return Status::invalid(argument, "given {} kv heads of {} and {}, allowed {} of {} and {}", given.kv_heads,
+                         given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim, allowed.v_head_dim);
+}
+/// A CacheBlock that may be written.
+template <class S>
+struct WritableBlock {
+  S* keys = nullptr;
+  S* values = nullptr;
+  float* key_scales = nullptr;
+  float* value_scales = nullptr;
+  CacheBlock<S> read_only() const noexcept { return {keys, values, key_scales, value_scales}; }
 };
-template <class K>
-concept MissesPlaces = requires(const K& cache, Index n) {
-  { cache.missing_after(n) } noexcept -> std::same_as<KeyRange>;
-};
-template <class K>
-concept ChecksTruncate = requires(const K& cache, Index n) {
-  { cache.check_truncate(n) } noexcept -> std::same_as<Status>;
-};
-template <class K>
-concept RollsBack = requires(K& k, const K& cache, Index n) {
-  { cache.takes_back(n) } noexcept -> std::same_as<bool>;
-  k.rollback(n);
-};
-template <class K>
-concept OptionalCacheMembers =
-    (LimitsAppends<K> || !(
-                             requires(K& k) { k.append_limit(); } || requires { &K::append_limit; })) &&
-    (MissesPlaces<K> || !(
-                            requires(K& k, Index n) { k.missing_after(n); } || requires { &K::missing_after; })) &&
-    (ChecksTruncate<K> || !(
-                              requires(K& k, Index n) { k.check_truncate(n); } || requires { &K::check_truncate; })) &&
-    (RollsBack<K> || !(
-                         requires(K& k, Index n) { k.takes_back(n); } || requires { &K::takes_back; })) &&
-    (requires(K& k, Index n) { k.reserve(n); } || !requires { &K::reserve; });
+
 }  // namespace detail
 
 /// Keys and values of one sequence.
@@ -367,6 +369,18 @@ concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typ
                         };
 
 namespace detail {
+
+/// The part of `keys`, of a mask's range, of which it still has to be asked: nothing in the rest is visible.
+template <class M>
+KeyRange narrowed(const M& mask, QueryRow q, KeyRange keys) noexcept {
+  if constexpr (NarrowsKeys<M>)
+    return mask.narrowed(q, keys);
+  else
+    return keys;
+}
+/// Whether a mask adds in some compute type. In a layer that computes in another one it is refused, not passed over.
+template <class M>
+inline constexpr bool mask_adds = AddingMask<M, float> || AddingMask<M, double>;
 
 /// The most tokens that one append may bring before they are attended to.
 template <class K>
@@ -472,21 +486,6 @@ concept DropoutPattern = detail::OfKind<D, PolicyKind::dropout> && std::copyable
 /// The element type in which projection weights are kept: `Storage`.
 template <class W>
 concept WeightFormat = detail::OfKind<W, PolicyKind::weights> && Element<typename W::Storage>;
-
-namespace detail {
-/// Stands for what run() is handed: a callable with state, hence no function pointer.
-struct TaskArchetype {
-  const void* state = nullptr;
-  void operator()(Index) const noexcept {}
-};
-template <class E>
-concept SaysWhatPays = requires(const E& e) {
-  { e.parallel_from() } noexcept -> std::convertible_to<Index>;
-};
-template <class E>
-concept OptionalParallelFrom =
-    SaysWhatPays<E> || !(requires(E& e) { e.parallel_from(); } || requires { &E::parallel_from; });
-}  // namespace detail
 
 /// Runs f(i) once for each i in [0, n), in any order, on any threads, and returns when all have returned. f is any
 /// callable that does not throw; it has state. run() may throw, once no f runs any more: the call that it serves fails

@@ -66,9 +66,13 @@ concept Element = std::is_same_v<T, float> || std::is_same_v<T, double> || std::
                   std::is_same_v<T, Eigen::bfloat16>;
 
 /// What a cache may store: an element type, or std::int8_t, codes with a scale for each token and kv head
-/// (numeric/int8.hpp).
+/// (numeric/half.hpp).
 template <class T>
 concept CacheElement = Element<T> || std::is_same_v<T, std::int8_t>;
+
+/// Whether a cache that stores S holds codes.
+template <class S>
+inline constexpr bool is_quantised = std::is_same_v<S, std::int8_t>;
 
 /// The type in which an element type is computed: double for double, float for the others.
 template <CacheElement T>
@@ -226,13 +230,14 @@ class FloatEnvironment {
   ~FloatEnvironment() { _mm_setcsr(saved_); }
 #elif defined(__aarch64__)
   std::uint64_t saved_;
+  static void set(std::uint64_t fpcr) noexcept { __asm__ volatile("msr fpcr, %0" : : "r"(fpcr) : "memory"); }
 
  public:
   FloatEnvironment() noexcept {
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
-    __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
+    set(0);
   }
-  ~FloatEnvironment() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_) : "memory"); }
+  ~FloatEnvironment() { set(saved_); }
 #else
   std::fenv_t saved_;
 

@@ -2,7 +2,10 @@
 // attend().
 #pragma once
 
+#include <concepts>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "lockstep/bias/none.hpp"
 #include "lockstep/cache/contiguous.hpp"
@@ -50,6 +53,65 @@ template <class P, class T>
 struct Rebind<P, T> {
   using type = typename P::template rebind<T>;
 };
+
+// Which of a constructor's values stands for a policy: the one of its very type, else one that converts to it.
+template <class P, class V>
+inline constexpr bool stands_for = std::same_as<P, std::remove_cvref_t<V>> || std::convertible_to<V, P>;
+
+template <class P>
+P pick_policy() {
+  return P{};
+}
+template <class P, class V, class... Vs>
+P pick_policy(V&& value, Vs&&... values) {
+  if constexpr (!stands_for<P, V> ||
+                (!std::same_as<P, std::remove_cvref_t<V>> && (std::same_as<P, std::remove_cvref_t<Vs>> || ...)))
+    return pick_policy<P>(std::forward<Vs>(values)...);
+  else
+    return P(std::forward<V>(value));
+}
+
+template <class Sharing>
+constexpr bool shares(Index heads, Index kv_heads) noexcept {
+  if constexpr (AcceptsHeads<Sharing>)
+    return Sharing::accepts(heads, kv_heads);
+  else
+    return heads >= 1 && kv_heads >= 1;
+}
+
+/// Refuses head numbers that the sharing cannot map, or maps beyond the kv heads.
+template <class Sharing>
+Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
+  if (heads < 1 || kv_heads < 1 || !shares<Sharing>(heads, kv_heads))
+    return Status::invalid("heads",
+                           "given {} query heads over {} kv heads, allowed multiples of the kv heads, at least 1 each",
+                           heads, kv_heads);
+  for (Index h = 0; h < heads; ++h) {
+    const Index g = sharing.kv_head(h, heads, kv_heads);
+    if (g < 0 || g >= kv_heads)
+      return Status::invalid("head sharing", "given kv head {} for query head {}, allowed 0 to {}", g, h, kv_heads - 1);
+  }
+  return {};
+}
+
+/// Refuses a logit transform's own numbers, and a factor on the query that is none in the compute type C.
+template <class C, class L>
+Status check_logits(const L& logits, Index head_dim) noexcept {
+  if (Status s = check_policy(logits); !s.ok()) return s;
+  constexpr double least = std::numeric_limits<C>::min(), most = std::numeric_limits<C>::max();
+  const double scale = logits.scale(head_dim), size = scale < 0 ? -scale : scale;
+  if (scale != 0 && !(size >= least && size <= most))
+    return Status::invalid("scale", "given {}, allowed numbers from {} to {} in size, or 0", scale, least, most);
+  return {};
+}
+
+template <class P>
+constexpr const char* name_of() noexcept {
+  if constexpr (requires { static_cast<const char*>(P::name); })
+    return P::name;
+  else
+    return "user-defined";
+}
 
 }  // namespace detail
 
@@ -126,52 +188,6 @@ struct PolicySet {
       !requires { requires Sharing::repeats; } || requires { requires Kernel::repeats_heads; },
       "lockstep: RepeatedHeads is offered under kernel Materialized only: it exists for comparison");
 };
-
-namespace detail {
-
-template <class Sharing>
-constexpr bool shares(Index heads, Index kv_heads) noexcept {
-  if constexpr (AcceptsHeads<Sharing>)
-    return Sharing::accepts(heads, kv_heads);
-  else
-    return heads >= 1 && kv_heads >= 1;
-}
-
-/// Refuses head numbers that the sharing cannot map, or maps beyond the kv heads.
-template <class Sharing>
-Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
-  if (heads < 1 || kv_heads < 1 || !shares<Sharing>(heads, kv_heads))
-    return Status::invalid("heads",
-                           "given {} query heads over {} kv heads, allowed multiples of the kv heads, at least 1 each",
-                           heads, kv_heads);
-  for (Index h = 0; h < heads; ++h) {
-    const Index g = sharing.kv_head(h, heads, kv_heads);
-    if (g < 0 || g >= kv_heads)
-      return Status::invalid("head sharing", "given kv head {} for query head {}, allowed 0 to {}", g, h, kv_heads - 1);
-  }
-  return {};
-}
-
-/// Refuses a logit transform's own numbers, and a factor on the query that is none in the compute type C.
-template <class C, class L>
-Status check_logits(const L& logits, Index head_dim) noexcept {
-  if (Status s = check_policy(logits); !s.ok()) return s;
-  constexpr double least = std::numeric_limits<C>::min(), most = std::numeric_limits<C>::max();
-  const double scale = logits.scale(head_dim), size = scale < 0 ? -scale : scale;
-  if (scale != 0 && !(size >= least && size <= most))
-    return Status::invalid("scale", "given {}, allowed numbers from {} to {} in size, or 0", scale, least, most);
-  return {};
-}
-
-template <class P>
-constexpr const char* name_of() noexcept {
-  if constexpr (requires { static_cast<const char*>(P::name); })
-    return P::name;
-  else
-    return "user-defined";
-}
-
-}  // namespace detail
 
 /// Whether dropout takes part.
 enum class Mode { inference, training };

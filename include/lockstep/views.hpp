@@ -285,9 +285,8 @@ inline Status check_any(const char* argument, const AnyView& view, std::span<con
       wrong = "products below 2^63 bytes";
   }
   if (wrong == nullptr && view.writable && !lies_apart(view)) wrong = "strides that part all numbers to be written";
-  return wrong == nullptr
-             ? Status{}
-             : Status::invalid(argument, "given strides {} for {}, allowed {}", view.stride, allowed, wrong);
+  if (wrong == nullptr) return {};
+  return Status::invalid(argument, "given strides {} for {}, allowed {}", view.stride, allowed, wrong);
 }
 
 /// Refuses a view of another shape than `allowed`, extents below 0, a null view that has elements, extents or strides

@@ -10,9 +10,8 @@
 #include <lockstep/attend.hpp>
 #include <lockstep/logit/soft_cap.hpp>
 #include <lockstep/mask/array.hpp>
-#include <lockstep/mask/none.hpp>
+#include <lockstep/mask/causal.hpp>
 #include <lockstep/mask/per_sequence.hpp>
-#include <lockstep/mask/sliding_window.hpp>
 #include <lockstep/mask/window.hpp>
 
 #include "operations.hpp"

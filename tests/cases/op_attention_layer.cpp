@@ -3,7 +3,7 @@
 
 #include <lockstep/attention.hpp>
 #include <lockstep/mask/array.hpp>
-#include <lockstep/mask/sliding_window.hpp>
+#include <lockstep/mask/window.hpp>
 #include <lockstep/position/rope.hpp>
 
 #include "operations.hpp"

@@ -10,7 +10,7 @@
 #include "errors/refusal.hpp"
 #include "lockstep/attend/partial.hpp"
 #include "lockstep/cache/ring.hpp"
-#include "lockstep/mask/sliding_window.hpp"
+#include "lockstep/mask/window.hpp"
 #include "lockstep/sinks/learned.hpp"
 
 namespace ls = lockstep;

@@ -1,4 +1,4 @@
-#include "lockstep/mask/sliding_window.hpp"
+#include "lockstep/mask/window.hpp"
 
 #include <gtest/gtest.h>
 

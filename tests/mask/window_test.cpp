@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "lockstep/mask/causal.hpp"
-#include "lockstep/mask/none.hpp"
-#include "lockstep/mask/sliding_window.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

@@ -83,13 +83,4 @@ AttentionRules<M, L, H, D, B, S> rules_of(const M& mask, const L& logits, const 
           shape.heads, shape.kv_heads, shape.head_dim, shape.v_head_dim, training, stage};
 }
 
-/// Memory of a call for a block that belongs to one row.
-template <class Seen>
-Index own_bytes_of([[maybe_unused]] const CacheShape& shape) noexcept {
-  if constexpr (HasOwnBlocks<Seen>)
-    return Seen::own_bytes(shape);
-  else
-    return 0;
-}
-
 }  // namespace lockstep::detail

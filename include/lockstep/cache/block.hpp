@@ -11,36 +11,15 @@
 #include "lockstep/cache/layout.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/numeric/half.hpp"
-#include "lockstep/numeric/int8.hpp"
 #include "lockstep/views.hpp"
 
 namespace lockstep {
-
-/// Whether a storage type holds codes, with a scale for each token and kv head.
-template <class S>
-inline constexpr bool is_quantised = std::same_as<S, std::int8_t>;
 
 /// What a cache of storage S gives and takes as its content: S itself, or float for int8.
 template <CacheElement S>
 using cache_value_t = std::conditional_t<is_quantised<S>, float, S>;
 
 namespace detail {
-
-/// A CacheBlock that may be written. Scales are there for int8 only.
-template <class S>
-struct WritableBlock {
-  S* keys = nullptr;
-  S* values = nullptr;
-  float* key_scales = nullptr;
-  float* value_scales = nullptr;
-
-  CacheBlock<S> read_only() const noexcept {
-    if constexpr (is_quantised<S>)
-      return {keys, values, key_scales, value_scales};
-    else
-      return {keys, values};
-  }
-};
 
 /// Bytes of one block of one kv head, all multiples of 64.
 template <class S>
@@ -223,8 +202,8 @@ inline Status check_finite(const char* argument, View<const float, 3> rows) noex
         if (const float x = rows(t, g, d); (std::bit_cast<std::uint32_t>(x) & 0x7f800000u) == 0x7f800000u)
           return Status::invalid(
               argument,
-              "given {} at token {}, kv head {}, allowed finite numbers: int8 storage has codes for no others",
-              x, t, g);
+              "given {} at token {}, kv head {}, allowed finite numbers: int8 storage has codes for no others", x, t,
+              g);
   return {};
 }
 

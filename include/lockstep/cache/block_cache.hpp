@@ -274,8 +274,7 @@ class BlockCache {
     return {};
   }
   static Status check_numbers(View<const float, 3> keys, View<const float, 3> values) noexcept {
-    if (Status s = check_finite("keys", keys); !s.ok()) return s;
-    return check_finite("values", values);
+    return first_error(check_finite("keys", keys), check_finite("values", values));
   }
   Status check_places(const char* argument, KeyRange places) const noexcept {
     const KeyRange missing = self().missing_after(0);

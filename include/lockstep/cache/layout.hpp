@@ -49,7 +49,7 @@ void copy_token(const From& from, Index at, const To& to, Index place, Index hea
   for (Index d = 0; d < head_dim; ++d)
     to.keys[Layout::key(place, d, head_dim)] = from.keys[Layout::key(at, d, head_dim)];
   for (Index d = 0; d < v_head_dim; ++d) to.values[Layout::value(place, d)] = from.values[Layout::value(at, d)];
-  if constexpr (requires { from.key_scales; }) {
+  if constexpr (is_quantised<S>) {
     to.key_scales[place] = from.key_scales[at];
     to.value_scales[place] = from.value_scales[at];
   }

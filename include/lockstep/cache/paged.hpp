@@ -139,10 +139,7 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   }
   /// The same for a layer's make_cache(capacity, pool). Errors: a pool of another shape.
   PagedCache(CacheShape shape, Index capacity, const PagePool<S>& pool) : PagedCache(pool, capacity) {
-    if (!(shape == pool.shape()))
-      raise(Status::invalid("pool", "given pages of {} kv heads of {} and {}, allowed {} of {} and {}",
-                            pool.shape().kv_heads, pool.shape().head_dim, pool.shape().v_head_dim, shape.kv_heads,
-                            shape.head_dim, shape.v_head_dim));
+    raise_unless_ok(detail::check_cache_shape("pool", pool.shape(), shape));
   }
 
   /// A fork.

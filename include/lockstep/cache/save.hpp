@@ -19,16 +19,12 @@ namespace detail {
 
 /// Fowler, Noll and Vo's hash FNV-1a with 64 bits (draft-eastlake-fnv), byte by byte. Each step is a bijection of the
 /// state, so two streams that differ in one byte never have one hash.
-class StreamHash {
- public:
+struct StreamHash {
+  std::uint64_t value = 0xcbf29ce484222325u;
   void add(const void* data, std::size_t bytes) noexcept {
     const auto* p = static_cast<const unsigned char*>(data);
-    for (std::size_t i = 0; i < bytes; ++i) state_ = (state_ ^ p[i]) * 0x100000001b3u;
+    for (std::size_t i = 0; i < bytes; ++i) value = (value ^ p[i]) * 0x100000001b3u;
   }
-  std::uint64_t value() const noexcept { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325u;
 };
 
 /// What stands in front of the tokens. Little-endian, as everything is here; no padding.
@@ -46,11 +42,11 @@ static_assert(sizeof(SavedHeader) == 80 && std::is_trivially_copyable_v<SavedHea
 
 template <class S>
 constexpr std::uint64_t storage_code() noexcept {
-  constexpr bool is_one[] = {std::same_as<S, float>, std::same_as<S, double>, std::same_as<S, Eigen::half>,
-                             std::same_as<S, Eigen::bfloat16>, std::same_as<S, std::int8_t>};
-  std::uint64_t code = 1;
-  while (!is_one[code - 1]) ++code;
-  return code;
+  return std::same_as<S, float>             ? 1
+         : std::same_as<S, double>          ? 2
+         : std::same_as<S, Eigen::half>     ? 3
+         : std::same_as<S, Eigen::bfloat16> ? 4
+                                            : 5;
 }
 
 /// f(kv head, block, first place in it, tokens) for the places below `length` that are held, in place order.
@@ -110,10 +106,7 @@ struct Restore {
     if (header.storage != storage_code<typename Cache::Storage>())
       return Status::invalid("stream", "given storage type {}, allowed the cache's {}", header.storage,
                              storage_code<typename Cache::Storage>());
-    if (!(header.shape == cache.shape()))
-      return Status::invalid("stream", "given {} kv heads of {} and {}, allowed the cache's {} of {} and {}",
-                             header.shape.kv_heads, header.shape.head_dim, header.shape.v_head_dim,
-                             cache.shape().kv_heads, cache.shape().head_dim, cache.shape().v_head_dim);
+    if (Status s = check_cache_shape("stream", header.shape, cache.shape()); !s.ok()) return s;
     const KeyRange gone = header.missing;
     const bool nothing_gone = gone == KeyRange{};
     if (header.length < 0 || (!nothing_gone && (gone.first < 0 || gone.empty() || gone.last > header.length)))
@@ -145,7 +138,7 @@ struct Restore {
     });
     std::uint64_t sum = 0;
     read(&sum, sizeof sum);
-    if (sum != hash.value()) raise(Status::invalid("stream", "given another checksum, allowed that of what was saved"));
+    if (sum != hash.value) raise(Status::invalid("stream", "given another checksum, allowed that of what was saved"));
     restored.hold(header.length, header.missing, header.table);
     raise_unless_ok(restored.check_truncate(header.length));  // for a ring: the window is there
     cache = std::move(restored);
@@ -176,8 +169,7 @@ void save_cache(const Cache& cache, std::ostream& out) {
   detail::for_each_held(header.shape, header.length, header.missing, [&](Index g, Index b, Index at, Index tokens) {
     streamed.pass(cache.block(g, b), at, tokens, put);
   });
-  const std::uint64_t sum = hash.value();
-  out.write(reinterpret_cast<const char*>(&sum), sizeof sum);
+  out.write(reinterpret_cast<const char*>(&hash.value), sizeof hash.value);
   if (!out) raise(Status::invalid("stream", "given one that fails, allowed one that takes the cache"));
 }
 

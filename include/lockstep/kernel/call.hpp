@@ -44,7 +44,7 @@ struct AttentionCall {
 };
 
 /// A cache whose rows have blocks of their own from block own_from() on: `own_block(kv_head, b, row, memory)` puts
-/// together row's block b in `memory` of own_bytes().
+/// together row's block b in `memory` of own_bytes(shape).
 template <class K>
 concept HasOwnBlocks = requires(const K& k, Index n, std::byte* memory) {
   { k.own_from() } noexcept -> std::same_as<Index>;
@@ -60,11 +60,11 @@ CacheBlock<typename Cache::Storage> block_of(const AttentionCall<C, Cache>& call
   return call.cache->block(kv_head, b);
 }
 
-/// Memory for a block of one row's own.
-template <class C, class Cache>
-Index own_bytes([[maybe_unused]] std::span<const AttentionCall<C, Cache>> calls) noexcept {
+/// Memory for a block of one row's own, of caches of a shape.
+template <class Cache>
+constexpr Index own_bytes([[maybe_unused]] const CacheShape& shape) noexcept {
   if constexpr (HasOwnBlocks<Cache>)
-    return calls.empty() ? 0 : calls.front().cache->own_bytes();
+    return Cache::own_bytes(shape);
   else
     return 0;
 }

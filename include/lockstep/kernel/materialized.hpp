@@ -56,36 +56,29 @@ struct Materialized {
       scores = call.kv_len * call.query.extent[0] > scores ? call.kv_len * call.query.extent[0] : scores;
     }
     const Index slots = detail::concurrency_of(executor);
-    C* plain_keys = workspace.take<C>(keys * rules.kv_heads * rules.head_dim);
-    C* plain_values = workspace.take<C>(keys * rules.kv_heads * rules.v_head_dim);
-    C* more_keys = repeats<Rules> ? workspace.take<C>(keys * rules.heads * rules.head_dim) : nullptr;
-    C* more_values = repeats<Rules> ? workspace.take<C>(keys * rules.heads * rules.v_head_dim) : nullptr;
+    const auto take_rows = [&](Index heads, Index dim) noexcept {
+      return View<C, 3>::contiguous(workspace.take<C>(keys * heads * dim), {keys, heads, dim});
+    };
+    const auto plain_keys = take_rows(rules.kv_heads, rules.head_dim);
+    const auto plain_values = take_rows(rules.kv_heads, rules.v_head_dim);
+    const Index repeated = repeats<Rules> ? rules.heads : 0;
+    const auto more_keys = take_rows(repeated, rules.head_dim), more_values = take_rows(repeated, rules.v_head_dim);
     using Head = MaterializedHead<C>;
     Head* heads = workspace.take<Head>(slots);
     for (Index slot = 0; slot < slots; ++slot)
-      new (heads + slot) Head{{},
-                              {},
+      new (heads + slot) Head{repeats<Rules> ? more_keys : plain_keys,
+                              repeats<Rules> ? more_values : plain_values,
                               workspace.take<C>(rules.head_dim),
                               workspace.take<C>(rules.head_dim * lanes),
                               workspace.take<C>(scores),
                               workspace.take<bool>(scores)};
 
     for (const AttentionCall<C, Cache>& call : calls) {
-      auto k = View<C, 3>::contiguous(plain_keys, {call.kv_len, rules.kv_heads, rules.head_dim});
-      auto v = View<C, 3>::contiguous(plain_values, {call.kv_len, rules.kv_heads, rules.v_head_dim});
+      const auto k = plain_keys.part(0, 0, call.kv_len), v = plain_values.part(0, 0, call.kv_len);
       unpack(*call.cache, k, v);
       if constexpr (repeats<Rules>) {
-        const Index group = rules.heads / rules.kv_heads;
-        const auto k_all = View<C, 3>::contiguous(more_keys, {call.kv_len, rules.heads, rules.head_dim});
-        const auto v_all = View<C, 3>::contiguous(more_values, {call.kv_len, rules.heads, rules.v_head_dim});
-        Rules::Sharing::template repeat<C>(k, group, k_all);
-        Rules::Sharing::template repeat<C>(v, group, v_all);
-        k = k_all;
-        v = v_all;
-      }
-      for (Index slot = 0; slot < slots; ++slot) {
-        heads[slot].keys = k;
-        heads[slot].values = v;
+        Rules::Sharing::template repeat<C>(k, rules.heads / rules.kv_heads, more_keys);
+        Rules::Sharing::template repeat<C>(v, rules.heads / rules.kv_heads, more_values);
       }
       detail::for_each_task(executor, rules.heads, effort_of(call, rules), [&](Index slot, Index head) noexcept {
         const Index kv_head = repeats<Rules> ? head : rules.sharing.kv_head(head, rules.heads, rules.kv_heads);
@@ -100,21 +93,23 @@ struct Materialized {
 
   template <class Cache, class C>
   static void unpack(const Cache& cache, View<C, 3> keys, View<C, 3> values) noexcept {
-    using Layout = BlockLayout<typename Cache::Storage>;
+    using S = typename Cache::Storage;
+    using Layout = BlockLayout<S>;
+    [[maybe_unused]] const FloatEnvironment environment;
     for (Index g = 0; g < keys.extent[1]; ++g)
       for (Index place = 0; place < keys.extent[0]; ++place) {
         const auto block = cache.block(g, place / block_keys);
         const Index at = place % block_keys;
+        const auto number = [at](S stored, [[maybe_unused]] const float* scales) noexcept {
+          if constexpr (is_quantised<S>)
+            return rounded(widen(stored) * scales[at]);
+          else
+            return widen(stored);
+        };
         for (Index d = 0; d < keys.extent[2]; ++d)
-          keys(place, g, d) = widen(block.keys[Layout::key(at, d, keys.extent[2])]);
-        for (Index d = 0; d < values.extent[2]; ++d) values(place, g, d) = widen(block.values[Layout::value(at, d)]);
-        if constexpr (requires { block.key_scales; }) {
-          const FloatEnvironment environment;
-          for (Index d = 0; d < keys.extent[2]; ++d)
-            keys(place, g, d) = rounded(keys(place, g, d) * block.key_scales[at]);
-          for (Index d = 0; d < values.extent[2]; ++d)
-            values(place, g, d) = rounded(values(place, g, d) * block.value_scales[at]);
-        }
+          keys(place, g, d) = number(block.keys[Layout::key(at, d, keys.extent[2])], block.key_scales);
+        for (Index d = 0; d < values.extent[2]; ++d)
+          values(place, g, d) = number(block.values[Layout::value(at, d)], block.value_scales);
       }
   }
 };

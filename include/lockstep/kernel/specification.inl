@@ -30,9 +30,6 @@ struct SpecificationTask {
   CacheBlock<S> block(Index b) const noexcept {
     return block_of(call, rules.sharing.kv_head(head, rules.heads, rules.kv_heads), b, i, row.own);
   }
-  static KeyRange in_block(KeyRange keys, Index b) noexcept {
-    return intersection(keys, {b * block_keys, (b + 1) * block_keys});
-  }
 
   /// The scaled query: rule 1.
   void load_query() noexcept {
@@ -52,7 +49,7 @@ struct SpecificationTask {
           s[lane] = fma(row.query[d], widen(from.keys[Layout::key(tile + lane, d, rules.head_dim)]), s[lane]);
       for (Index lane = 0; lane < lanes; ++lane) row.logit[tile + lane] = s[lane];
     }
-    if constexpr (requires { from.key_scales; })
+    if constexpr (is_quantised<S>)
       for (Index j = first; j < last; ++j) row.logit[j] = rounded(row.logit[j] * from.key_scales[j]);
   }
 
@@ -91,7 +88,7 @@ struct SpecificationTask {
       for (Index lane = 0; lane < half; ++lane) lane_sum[lane] = rounded(lane_sum[lane] + lane_sum[lane + half]);
 
     const CacheBlock<S> from = block(b);
-    if constexpr (requires { from.value_scales; })
+    if constexpr (is_quantised<S>)
       for (Index j = first; j < last; ++j)
         if (row.seen[j]) row.weight[j] = rounded(row.weight[j] * from.value_scales[j]);
     for (Index d = 0; d < rules.v_head_dim; ++d) row.block_sum[d] = 0;
@@ -113,7 +110,7 @@ struct SpecificationTask {
     split = {};
     for (Index d = 0; d < rules.v_head_dim; ++d) row.split_sum[d] = 0;
     for (Index b = in_split.first / block_keys; b * block_keys < in_split.last; ++b)
-      seen = join_block(b, in_block(in_split, b), split) || seen;
+      seen = join_block(b, intersection(in_split, block_places(b)), split) || seen;
     return seen;
   }
 
@@ -123,7 +120,7 @@ struct SpecificationTask {
     for (Index j = 0; j < call.weights.extent[2]; ++j) call.weights(head, i, j) = 0;
     if (total.l == 0) return;
     for (Index b = range.first / block_keys; b * block_keys < range.last; ++b) {
-      const KeyRange keys = in_block(range, b);
+      const KeyRange keys = intersection(range, block_places(b));
       if (!block_logits(b, keys)) continue;
       for (Index j = keys.first; j < keys.last; ++j) {
         const Index at = j - b * block_keys;
@@ -137,7 +134,7 @@ struct SpecificationTask {
   /// Logits on request, at the stage asked for, of all keys that are there.
   void write_logits() noexcept {
     for (Index b = 0; b * block_keys < kv_len; ++b) {
-      const KeyRange keys = in_block({0, kv_len}, b);
+      const KeyRange keys = intersection({0, kv_len}, block_places(b));
       block_products(b, keys);
       rules.bring_to_stage(row.logit, q, keys, kv_len);
       for (Index j = keys.first; j < keys.last; ++j)

@@ -12,20 +12,21 @@
 
 namespace lockstep {
 
+/// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay
+/// there with it.
+inline constexpr Index tiled_row_block = 96;
+/// Rows of the largest register tile of any instruction set.
+inline constexpr Index most_tile_rows = 8;
+
 /// Where a task's rows live while they are worked on; one a slot. Rows are (query, head of the group), queries
 /// outermost.
 template <class C>
 struct TiledScratch {
-  /// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay
-  /// there with it.
-  static constexpr Index row_block = 96;
-  /// Rows of the largest register tile of any instruction set.
-  static constexpr Index most_tile_rows = 8;
   static constexpr Index score_stride = block_keys + lanes;
 
-  C* query;               // [row_block, q_stride] scaled
-  C* split_sum;           // [row_block, o_stride] o
-  C* row_sum;             // [row_block, o_stride] O
+  C* query;               // [tiled_row_block, q_stride] scaled
+  C* split_sum;           // [tiled_row_block, o_stride] o
+  C* row_sum;             // [tiled_row_block, o_stride] O
   C* score;               // [most_tile_rows, score_stride] logits of a block, then its weights
   std::uint16_t* listed;  // [most_tile_rows, 256] keys of a block that a row sees, where they are not one range
   std::byte* own;         // a block of one row's own, where the cache has such
@@ -90,7 +91,7 @@ struct Tiled {
   /// with threads.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    const Index rows = most_rows<C>(shape.rows, shape.heads);
+    const Index rows = task_rows(Workspace::product(shape.rows, shape.heads));
     detail::WorkspaceSize once, slot;
     once.take<Index>(shape.heads + shape.kv_heads + 1);
     once.take<Index>(shape.sequences + 1);
@@ -145,7 +146,8 @@ struct Tiled {
   /// Workspace of attend_splits() in bytes.
   template <class C>
   static constexpr Index split_bytes(const KernelShape& shape) noexcept {
-    return bytes<C>(shape) + shape.concurrency * kept_bytes<C>(most_rows<C>(shape.rows, shape.heads), shape.v_head_dim);
+    return bytes<C>(shape) +
+           shape.concurrency * kept_bytes<C>(task_rows(Workspace::product(shape.rows, shape.heads)), shape.v_head_dim);
   }
 
   /// The splits from `first_split` on of one call's rows, kept as they are: rule 11.
@@ -194,20 +196,14 @@ struct Tiled {
   static TiledRows rows_of(const Plan<C>& plan, const AttentionCall<C, Cache>& call, const Rules& rules,
                            Index task) noexcept {
     const Index g = rules.kv_heads - 1 - task % rules.kv_heads, group = plan.first_head[g + 1] - plan.first_head[g];
-    const Index first = task / rules.kv_heads * TiledScratch<C>::row_block, all = call.query.extent[0] * group;
-    const Index rows = all - first < TiledScratch<C>::row_block ? all - first : TiledScratch<C>::row_block;
+    const Index first = task / rules.kv_heads * tiled_row_block, all = call.query.extent[0] * group;
+    const Index rows = all - first < tiled_row_block ? all - first : tiled_row_block;
     return {g, plan.heads + plan.first_head[g], group, first, rows};
   }
 
-  template <class C>
-  static constexpr Index most_rows(Index rows, Index heads) noexcept {
-    const Index all = Workspace::product(rows, heads);
-    return tile_rows<C>(all < TiledScratch<C>::row_block ? all : TiledScratch<C>::row_block);
-  }
-  // The last register tile may reach beyond the rows.
-  template <class C>
-  static constexpr Index tile_rows(Index rows) noexcept {
-    return rows + TiledScratch<C>::most_tile_rows - 1;
+  // Of a task that has some of so many rows: the last register tile may reach beyond them.
+  static constexpr Index task_rows(Index rows) noexcept {
+    return (rows < tiled_row_block ? rows : tiled_row_block) + most_tile_rows - 1;
   }
   // Fewer tasks than this leave threads idle towards the end: then splits become tasks of their own.
   static constexpr Index kept_tasks(Index concurrency) noexcept { return concurrency < 2 ? 0 : 4 * concurrency; }
@@ -220,8 +216,8 @@ struct Tiled {
     return {memory.template take<C>(Workspace::product(rows, q_stride)),
             memory.template take<C>(Workspace::product(rows, o_stride)),
             memory.template take<C>(Workspace::product(rows, o_stride)),
-            memory.template take<C>(Scratch::most_tile_rows * Scratch::score_stride),
-            memory.template take<std::uint16_t>(Scratch::most_tile_rows * block_keys),
+            memory.template take<C>(most_tile_rows * Scratch::score_stride),
+            memory.template take<std::uint16_t>(most_tile_rows * block_keys),
             memory.template take<std::byte>(own_bytes),
             q_stride,
             o_stride,
@@ -254,16 +250,17 @@ struct Tiled {
     Index rows = 0, kv_len = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       const Index call_rows = calls[c].query.extent[0] * most_group;
-      plan.first_task[c + 1] = plan.first_task[c] + ceil_div(call_rows, Scratch::row_block) * rules.kv_heads;
+      plan.first_task[c + 1] = plan.first_task[c] + ceil_div(call_rows, tiled_row_block) * rules.kv_heads;
       rows = call_rows > rows ? call_rows : rows;
       kv_len = calls[c].kv_len > kv_len ? calls[c].kv_len : kv_len;
     }
-    plan.task_rows = tile_rows<C>(rows < Scratch::row_block ? rows : Scratch::row_block);
+    plan.task_rows = task_rows(rows);
 
     plan.scratch = workspace.take<Scratch>(concurrency);
     for (Index slot = 0; slot < concurrency; ++slot)
       new (plan.scratch + slot)
-          Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim, own_bytes(calls)));
+          Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim,
+                                  own_bytes<Cache>({rules.kv_heads, rules.head_dim, rules.v_head_dim})));
     const Index tasks = plan.first_task[calls.size()];
     if (kv_len > split_keys && tasks < kept_tasks(concurrency)) {
       plan.splits = ceil_div(kv_len, split_keys);

@@ -26,7 +26,7 @@ template <int N, bool Few, class S, class Places>
 template <class S>
 inline CacheBlock<S> from_tile(CacheBlock<S> block, Index tile, Index head_dim) noexcept {
   block.keys += tile * BlockLayout<S>::key_tile(head_dim);
-  if constexpr (requires { block.key_scales; }) block.key_scales += tile * lanes;
+  if constexpr (is_quantised<S>) block.key_scales += tile * lanes;
   return block;
 }
 
@@ -44,28 +44,42 @@ template <class C, class S, int R, int N, bool Few>
   unroll<R>([&](auto r) __attribute__((always_inline)) {
     unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) {
       auto s = tile.sum[r][v];
-      if constexpr (requires { block.key_scales; })
-        s = Simd<C>::mul(s, Simd<C>::load(block.key_scales + v * Simd<C>::width));
+      if constexpr (is_quantised<S>) s = Simd<C>::mul(s, Simd<C>::load(block.key_scales + v * Simd<C>::width));
       Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, s);
     });
   });
+}
+
+/// f.template operator()<N>(line) for lines [first, last), N of them at a time: as many as the register tile of R rows
+/// has, then fewer.
+template <class C, int R, bool Few, class F>
+[[gnu::always_inline]] inline void for_each_group(Index first, Index last, F&& f) noexcept {
+  constexpr int most = tile_lines<C, R>;
+  for (; first + most <= last; first += most) f.template operator()<most>(first);
+  if constexpr (most > 2 && !Few)
+    for (; first + 2 <= last; first += 2) f.template operator()<2>(first);
+  if constexpr (most > 1)
+    for (; first < last; ++first) f.template operator()<1>(first);
 }
 
 /// The same for key tiles [first, last). A narrower tile at the end computes few keys beyond the last one seen.
 template <class C, class S, int R, bool Few>
 inline void score_rows(const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, Index first, Index last,
                        C* score, Ahead ahead) noexcept {
-  constexpr int most = tile_lines<C, R>;
-  Index t = first;
-  const auto take = [&]<int N>() __attribute__((always_inline)) {
+  for_each_group<C, R, Few>(first, last, [&]<int N>(Index t) __attribute__((always_inline)) {
     score_lines<C, S, R, N, Few>(query, q_stride, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
-    t += N;
-  };
-  while (t + most <= last) take.template operator()<most>();
-  if constexpr (most > 2 && !Few)
-    if (last - t == 2) take.template operator()<2>();
-  if constexpr (most > 1)
-    while (t < last) take.template operator()<1>();
+  });
+}
+
+/// o = fma(o, alpha, o_b) for a row of a register tile.
+template <int R, class Tile, class C>
+[[gnu::always_inline]] inline void join_sum(const Tile& tile, const RowInBlock<C>& row, C* sum) noexcept {
+  using V = Simd<C>;
+  const auto alpha = V::broadcast(row.alpha);
+  unroll<Tile::vectors>([&](auto v) __attribute__((always_inline)) {
+    C* o = sum + v * V::width;
+    V::store(o, V::fma(row.first_block ? V::zero() : V::load(o), alpha, tile.sum[R][v]));
+  });
 }
 
 /// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
@@ -102,12 +116,7 @@ template <class C, class S, int R, int N, bool Few>
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
 
   unroll<R>([&](auto r) __attribute__((always_inline)) {
-    if (!rows[r].takes_part || rows[r].listed) return;
-    const Reg alpha = Simd<C>::broadcast(rows[r].alpha);
-    unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
-      C* o = sum + r * o_stride + v * Simd<C>::width;
-      Simd<C>::store(o, Simd<C>::fma(rows[r].first_block ? Simd<C>::zero() : Simd<C>::load(o), alpha, tile.sum[r][v]));
-    });
+    if (rows[r].takes_part && !rows[r].listed) join_sum<r>(tile, rows[r], sum + r * o_stride);
   });
 }
 
@@ -125,27 +134,17 @@ inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* ke
       Line::load(values + l * BlockLayout<S>::value_slab, LinePlaces<1, lanes>{0}, keys[i], line);
       tile.template step_row<0>(weight[keys[i]], line);
     }
-    unroll<Line::vectors>([&](auto v) __attribute__((always_inline)) {
-      C* o = sum + l * lanes + v * Simd<C>::width;
-      Simd<C>::store(o, Simd<C>::fma(row.first_block ? Simd<C>::zero() : Simd<C>::load(o),
-                                     Simd<C>::broadcast(row.alpha), tile.sum[0][v]));
-    });
+    join_sum<0>(tile, row, sum + l * lanes);
   }
 }
 
 template <class C, class S, int R, bool Few>
 [[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows,
                                               Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
-  constexpr int most = tile_lines<C, R>;
-  Index l = 0;
-  const auto take = [&]<int N>() __attribute__((always_inline)) {
-    for (; l + N <= value_lines; l += N)
-      weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride,
-                                   ahead);
-  };
-  take.template operator()<most>();
-  if constexpr (most > 2 && !Few) take.template operator()<2>();
-  if constexpr (most > 1) take.template operator()<1>();
+  for_each_group<C, R, Few>(0, value_lines, [&]<int N>(Index l) __attribute__((always_inline)) {
+    weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride,
+                                 ahead);
+  });
 }
 
 /// The larger of m and the logits on lines [first_line, last_line), hidden ones being -inf.
@@ -176,7 +175,7 @@ template <class C, class S>
       C* s = score + line * lanes + v * V::width;
       const auto p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
       sum[v] = V::add(sum[v], p);
-      if constexpr (requires { block.value_scales; })
+      if constexpr (is_quantised<S>)
         V::store(s, V::mul(p, V::load(block.value_scales + line * lanes + v * V::width)));
       else
         V::store(s, p);
@@ -305,14 +304,14 @@ struct TiledTask {
     }
     // The rest of the last tile: computed along, used nowhere.
     const Index filled =
-        HasOwnBlocks<Cache> ? part.rows + Scratch::most_tile_rows - 1 : round_up(part.rows, tile_height<C>(part.rows));
+        HasOwnBlocks<Cache> ? part.rows + most_tile_rows - 1 : round_up(part.rows, tile_height<C>(part.rows));
     std::memset(scratch.query_of(part.rows), 0,
                 static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
   }
 
   /// The part of a block's keys of which the mask has to be asked, and what it says of it.
   Visibility look(const typename Scratch::Row& row, Index b, KeyRange& keys) const noexcept {
-    keys = rules.narrowed(row.q, intersection(row.range, {b * block_keys, (b + 1) * block_keys}));
+    keys = rules.narrowed(row.q, intersection(row.range, block_places(b)));
     return keys.empty() ? Visibility::none : rules.mask.block(row.q, keys);
   }
 
@@ -345,8 +344,8 @@ struct TiledTask {
   /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block
   /// after this one.
   void join_block(CacheBlock<S> block, Index b, Index first_row, Index rows, Index height, const Ahead& next) noexcept {
-    RowInBlock<C> in_block[Scratch::most_tile_rows];
-    Visibility visibility[Scratch::most_tile_rows];
+    RowInBlock<C> in_block[most_tile_rows];
+    Visibility visibility[most_tile_rows];
     Index lowest = block_keys, highest = 0;
     for (Index r = 0; r < rows; ++r) {
       KeyRange keys;
@@ -365,8 +364,8 @@ struct TiledTask {
                                values_ahead(block.values, value_lines, first_tile, last_tile));
 
     // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
-    C m[Scratch::most_tile_rows];
-    Index listed_keys[Scratch::most_tile_rows];
+    C m[most_tile_rows];
+    Index listed_keys[most_tile_rows];
     for (Index r = 0; r < rows; ++r) {
       if (visibility[r] == Visibility::none) continue;
       const auto& row = scratch.row[first_row + r];
@@ -511,7 +510,7 @@ struct TiledTask {
     const auto logits = call.raw_logits.at(q.head).at(query_of(r));
     const Index kv_len = call.keys_of(q);
     for (Index b = 0; b * block_keys < kv_len; ++b) {
-      const KeyRange keys = intersection({0, kv_len}, {b * block_keys, (b + 1) * block_keys});
+      const KeyRange keys = intersection({0, kv_len}, block_places(b));
       row_scores(r, b, 0, keys.size());
       rules.bring_to_stage(scratch.score, q, keys, kv_len);
       for (Index j = keys.first; j < keys.last; ++j) logits(j) = canonical(scratch.score[j - keys.first]);

@@ -32,21 +32,16 @@ class TreeCache {
   CacheBlock<Storage> block(Index kv_head, Index b) const noexcept { return cache_->block(kv_head, b); }
 
   /// Bytes of a block of one row's own.
-  Index own_bytes() const noexcept { return own_bytes(cache_->shape()); }
-  /// The same for a shape.
   static constexpr Index own_bytes(const CacheShape& shape) noexcept {
     return (Layout::key_block(shape.head_dim) + Layout::value_block(shape.v_head_dim)) *
                static_cast<Index>(sizeof(Storage)) +
-           (scaled ? 2 * block_keys * static_cast<Index>(sizeof(float)) : 0);
+           (is_quantised<Storage> ? 2 * block_keys * static_cast<Index>(sizeof(float)) : 0);
   }
 
   /// Block b as node sees it: the context's part of it, then the nodes of its path that stand there.
   CacheBlock<Storage> own_block(Index kv_head, Index b, Index node, std::byte* memory) const noexcept {
     const CacheShape shape = cache_->shape();
-    struct {
-      Storage *keys, *values;
-      float *key_scales, *value_scales;
-    } own{};
+    detail::WritableBlock<Storage> own{};
     own.keys = reinterpret_cast<Storage*>(memory);
     own.values = own.keys + Layout::key_block(shape.head_dim);
     own.key_scales = reinterpret_cast<float*>(own.values + Layout::value_block(shape.v_head_dim));
@@ -56,7 +51,7 @@ class TreeCache {
       copy(own.keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
       for (Index slab = 0; slab < Layout::value_block(shape.v_head_dim); slab += Layout::value_slab)
         copy(own.values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
-      if constexpr (scaled) {
+      if constexpr (is_quantised<Storage>) {
         copy(own.key_scales, from.key_scales, places);
         copy(own.value_scales, from.value_scales, places);
       }
@@ -69,16 +64,11 @@ class TreeCache {
       detail::copy_token<Storage>(cache_->block(kv_head, slot / block_keys), slot % block_keys, own, place,
                                   shape.head_dim, shape.v_head_dim);
     }
-    if constexpr (scaled)
-      return {own.keys, own.values, own.key_scales, own.value_scales};
-    else
-      return {own.keys, own.values};
+    return own.read_only();
   }
 
  private:
   using Layout = BlockLayout<Storage>;
-  // Codes with scales.
-  static constexpr bool scaled = requires(const CacheBlock<Storage>& block) { block.key_scales; };
   template <class E>
   static void copy(E* to, const E* from, Index n) noexcept {
     std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(E));

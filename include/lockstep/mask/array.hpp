@@ -55,8 +55,8 @@ KeyRange trimmed(KeyRange keys, Sees&& sees) noexcept {
 }
 
 /// What both have in common: row (sequence, head, row of the call) of a borrowed array says which keys are visible.
-/// Numbers are T; `Sees{}(number)` says whether its key is.
-template <class T, class Sees>
+/// Flags are true for these, numbers to add are not minus infinity.
+template <class T>
 class ArrayMask {
  public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
@@ -71,7 +71,7 @@ class ArrayMask {
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
     return with_row(q, [keys](auto sees) { return scanned(keys, sees); });
   }
-  bool visible(QueryRow q, Index key) const noexcept { return key < array_.extent[3] && Sees{}(at(q, key)); }
+  bool visible(QueryRow q, Index key) const noexcept { return key < array_.extent[3] && sees(at(q, key)); }
   Index keys_needed(QueryRow q) const noexcept {
     Index needed = 0;
     for (q.head = 0; q.head < array_.extent[1]; ++q.head) {
@@ -97,28 +97,24 @@ class ArrayMask {
 
  protected:
   const T& at(QueryRow q, Index key) const noexcept { return array_(q.sequence, q.head, q.row, key); }
-  Index key_stride() const noexcept { return array_.stride[3]; }
-  Index keys() const noexcept { return array_.extent[3]; }
+
+  View<const T, 4> array_;
 
  private:
   /// f(sees) for a row, adjacent keys apart from the others.
   template <class F>
   auto with_row(QueryRow q, F&& f) const noexcept {
     const T* row = &at(q, 0);
-    const Index stride = key_stride();
-    if (stride == 1) return f([row](Index key) { return Sees{}(row[key]); });
-    return f([row, stride](Index key) { return Sees{}(row[key * stride]); });
+    const Index stride = array_.stride[3];
+    if (stride == 1) return f([row](Index key) { return sees(row[key]); });
+    return f([row, stride](Index key) { return sees(row[key * stride]); });
   }
-
-  View<const T, 4> array_;
-};
-
-struct IsTrue {
-  constexpr bool operator()(bool flag) const noexcept { return flag; }
-};
-template <class E>
-struct IsAboveMinusInfinity {
-  bool operator()(E addend) const noexcept { return widen(addend) != -std::numeric_limits<compute_t<E>>::infinity(); }
+  static bool sees(T x) noexcept {
+    if constexpr (std::same_as<T, bool>)
+      return x;
+    else
+      return widen(x) != -std::numeric_limits<compute_t<T>>::infinity();
+  }
 };
 
 }  // namespace detail
@@ -128,7 +124,7 @@ struct IsAboveMinusInfinity {
 /// one. Rows are those of the call, not places: a chunk brings its own rows. Keys beyond the last axis are hidden, as
 /// ONNX has it; the axis may also be longer than kv_len. Borrows the flags. Any pattern; where a row's visible keys in
 /// a block of 256 are one range, it costs a look at the flags and no more.
-class BooleanMask : public detail::ArrayMask<bool, detail::IsTrue> {
+class BooleanMask : public detail::ArrayMask<bool> {
  public:
   static constexpr const char* name = "boolean array";
   using ArrayMask::ArrayMask;
@@ -139,21 +135,21 @@ class BooleanMask : public detail::ArrayMask<bool, detail::IsTrue> {
 /// is widened exactly; of the layer's compute type or narrower. A NaN or plus infinity makes its row NaN. Zeros have
 /// the bits of no mask. Borrows the addends.
 template <Element E = float>
-class AdditiveMask : public detail::ArrayMask<E, detail::IsAboveMinusInfinity<E>> {
+class AdditiveMask : public detail::ArrayMask<E> {
  public:
   static constexpr const char* name = "additive array";
-  using detail::ArrayMask<E, detail::IsAboveMinusInfinity<E>>::ArrayMask;
+  using detail::ArrayMask<E>::ArrayMask;
 
   template <class C>
     requires(sizeof(compute_t<E>) <= sizeof(C))
   C add(C logit, QueryRow q, Index key) const noexcept {
-    return key < this->keys() ? rounded(rounded(logit) + widen(this->at(q, key))) : logit;
+    return key < this->array_.extent[3] ? rounded(rounded(logit) + widen(this->at(q, key))) : logit;
   }
   template <class C>
     requires(sizeof(compute_t<E>) <= sizeof(C))
   void add(C* logits, QueryRow q, KeyRange keys) const noexcept {
     const E* row = &this->at(q, keys.first);
-    const Index stride = this->key_stride();
+    const Index stride = this->array_.stride[3];
     Index i = 0;
     if (stride == 1)
       for (; i + lanes <= keys.size(); i += lanes) add_lanes(logits + i, row + i);

@@ -1,4 +1,4 @@
-// The causal mask: a query sees its own key and all before it.
+// The causal mask: a query sees its own key and all before it; and no mask: it sees every key that is present.
 #pragma once
 
 #include <Eigen/Core>
@@ -20,7 +20,20 @@ struct Causal {
   Index keys_needed(QueryRow q) const noexcept { return q.place + 1; }
 };
 
-static_assert(Mask<Causal>);
+/// Bidirectional attention. Rows see keys that come later, so a layer takes it in one full forward only: a cached
+/// forward, whose later chunks would have changed earlier rows, is refused. attend() takes it over whatever keys it is
+/// given.
+struct NoMask {
+  static constexpr PolicyKind policy_kind = PolicyKind::mask;
+  static constexpr const char* name = "none";
+
+  KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
+  Visibility block(QueryRow, KeyRange) const noexcept { return Visibility::all; }
+  bool visible(QueryRow, Index) const noexcept { return true; }
+  Index keys_needed(QueryRow) const noexcept { return all_keys; }
+};
+
+static_assert(Mask<Causal> && Mask<NoMask>);
 
 /// The additive matrix [q_len, kv_len] of the causal mask: 0 where query i sees key j (j <= i + offset), minus infinity
 /// elsewhere. Errors: a length below 0, an offset beyond 2^62 on either side.

@@ -26,8 +26,6 @@ Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Ind
   if (Status s = check_policy(mask); !s.ok()) return s;
   return check_arrays(mask, sequences, q_len, kv_len, heads);
 }
-/// What a says, or b where a has nothing to refuse.
-inline Status first_refusal(const Status& a, const Status& b) noexcept { return a.ok() ? b : a; }
 }  // namespace detail
 
 /// The intersection of two masks. What either adds to the logits is added, a's before b's.
@@ -63,12 +61,12 @@ struct And {
     const KeyRange in_a = detail::narrowed(a, q, keys);
     return in_a.empty() ? in_a : detail::narrowed(b, q, in_a);
   }
-  Status check() const noexcept { return detail::first_refusal(detail::check_policy(a), detail::check_policy(b)); }
+  Status check() const noexcept { return first_error(detail::check_policy(a), detail::check_policy(b)); }
   Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
     requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
   {
-    return detail::first_refusal(detail::check_arrays(a, sequences, q_len, kv_len, heads),
-                                 detail::check_arrays(b, sequences, q_len, kv_len, heads));
+    return first_error(detail::check_arrays(a, sequences, q_len, kv_len, heads),
+                       detail::check_arrays(b, sequences, q_len, kv_len, heads));
   }
 
   template <class C>
@@ -98,10 +96,7 @@ struct Or {
   [[no_unique_address]] A a{};  ///< the left one
   [[no_unique_address]] B b{};  ///< the right one
 
-  KeyRange range(QueryRow q, Index kv_len) const noexcept {
-    const KeyRange in_a = a.range(q, kv_len), in_b = b.range(q, kv_len);
-    return hull(in_a, in_b);
-  }
+  KeyRange range(QueryRow q, Index kv_len) const noexcept { return hull(a.range(q, kv_len), b.range(q, kv_len)); }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {
     const Visibility in_a = part(a, q, keys), in_b = part(b, q, keys);
     if (in_a == Visibility::all || in_b == Visibility::all) return Visibility::all;
@@ -115,12 +110,12 @@ struct Or {
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
     return hull(narrowed_part(a, q, keys), narrowed_part(b, q, keys));
   }
-  Status check() const noexcept { return detail::first_refusal(detail::check_policy(a), detail::check_policy(b)); }
+  Status check() const noexcept { return first_error(detail::check_policy(a), detail::check_policy(b)); }
   Status check(Index sequences, Index q_len, Index kv_len, Index heads) const noexcept
     requires(detail::holds_arrays<A> || detail::holds_arrays<B>)
   {
-    return detail::first_refusal(detail::check_arrays(a, sequences, q_len, kv_len, heads),
-                                 detail::check_arrays(b, sequences, q_len, kv_len, heads));
+    return first_error(detail::check_arrays(a, sequences, q_len, kv_len, heads),
+                       detail::check_arrays(b, sequences, q_len, kv_len, heads));
   }
 
  private:

@@ -73,8 +73,6 @@ class OffsetCausal : public detail::PerSequence<OffsetCausal> {
   }
 };
 
-static_assert(Mask<OffsetCausal>);
-
 /// Visible: key < prefix, or key <= place (Raffel et al. 2020, section 3.2.1). One prefix length for all sequences, or
 /// one for each (borrowed, at least as many as the call has sequences). 0 is Causal. A row inside the prefix sees later
 /// keys, so the whole prefix must be present with it: a chunk that ends within the prefix is refused. Refused: lengths
@@ -97,6 +95,6 @@ class PrefixLm : public detail::PerSequence<PrefixLm> {
   }
 };
 
-static_assert(Mask<PrefixLm>);
+static_assert(Mask<OffsetCausal> && Mask<PrefixLm>);
 
 }  // namespace lockstep

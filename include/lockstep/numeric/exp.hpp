@@ -46,18 +46,10 @@ struct ExpConstants<double> {
   static constexpr double log2e = 0x1.71547652b82fep+0;
   static constexpr double integer_shift = 0x1.8p+52;
   static constexpr int degree = 11;
-  static constexpr double coefficient[degree + 1] = {1.0,
-                                                     0x1.62e42fefa39efp-1,
-                                                     0x1.ebfbdff82c5a4p-3,
-                                                     0x1.c6b08d7049fe8p-5,
-                                                     0x1.3b2ab6fba0117p-7,
-                                                     0x1.5d87fe78cd6e4p-10,
-                                                     0x1.4309130ed951fp-13,
-                                                     0x1.ffcbfba97c1b8p-17,
-                                                     0x1.62bfc79be640fp-20,
-                                                     0x1.b5267ce7384a8p-24,
-                                                     0x1.e61b522823c5bp-28,
-                                                     0x1.e79bb0228c3b7p-32};
+  static constexpr double coefficient[degree + 1] = {
+      0x1.0000000000000p+0,  0x1.62e42fefa39efp-1,  0x1.ebfbdff82c5a4p-3,  0x1.c6b08d7049fe8p-5,
+      0x1.3b2ab6fba0117p-7,  0x1.5d87fe78cd6e4p-10, 0x1.4309130ed951fp-13, 0x1.ffcbfba97c1b8p-17,
+      0x1.62bfc79be640fp-20, 0x1.b5267ce7384a8p-24, 0x1.e61b522823c5bp-28, 0x1.e79bb0228c3b7p-32};
   static constexpr int mantissa_bits = 52;
   static constexpr int exponent_bias = 1023;
   /// As for float, with 2^-52.

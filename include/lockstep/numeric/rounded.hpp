@@ -13,29 +13,6 @@ namespace detail {
 template <class C>
 concept BinaryFloat = std::same_as<C, float> || std::same_as<C, double>;
 
-}  // namespace detail
-
-/// x itself, as a value the compiler can no longer see through: whatever produced it has been rounded once.
-///
-/// Compilers fuse a product into an addition across statements (-ffp-contract=fast, the default of some), and under the
-/// unsafe math flags they also regroup sums. A product that feeds an addition, and a sum whose rounding error is
-/// computed from it, pass through here. Costs no instruction.
-template <detail::BinaryFloat C>
-[[gnu::always_inline]] inline C rounded(C x) noexcept {
-#if defined(__SSE2__)
-  asm("" : "+x"(x));
-  return x;
-#elif defined(__aarch64__)
-  asm("" : "+w"(x));
-  return x;
-#else
-  const volatile C stored = x;
-  return stored;
-#endif
-}
-
-namespace detail {
-
 // Under -fassociative-math clang takes an fma that the target lacks for a product and a sum, unless the operation
 // itself is exempt. Older versions heed the exemption for operands of conversions only, hence one that is undone at
 // once and costs nothing.
@@ -57,6 +34,25 @@ namespace detail {
 }
 
 }  // namespace detail
+
+/// x itself, as a value the compiler can no longer see through: whatever produced it has been rounded once.
+///
+/// Compilers fuse a product into an addition across statements (-ffp-contract=fast, the default of some), and under the
+/// unsafe math flags they also regroup sums. A product that feeds an addition, and a sum whose rounding error is
+/// computed from it, pass through here. Costs no instruction.
+template <detail::BinaryFloat C>
+[[gnu::always_inline]] inline C rounded(C x) noexcept {
+#if defined(__SSE2__)
+  asm("" : "+x"(x));
+  return x;
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+  return x;
+#else
+  const volatile C stored = x;
+  return stored;
+#endif
+}
 
 /// a b + c with a single rounding, in every build: an instruction where the target has one, else the C library's exact
 /// (slow) function. Force-inlined, so that a kernel's target region decides.

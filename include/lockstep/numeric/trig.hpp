@@ -59,16 +59,9 @@ inline constexpr double max_sin_cos_error_ulp = 0.8;
   const double cross = fma(-r.high, r.low, fma(-0.5, z.low, base_error));
   const double cosine = rounded(base + fma(fourth, detail::horner(cos_series, z.high), cross));
 
-  switch (std::bit_cast<std::uint64_t>(shifted) & 3) {
-    case 0:
-      return {sine, cosine};
-    case 1:
-      return {cosine, -sine};
-    case 2:
-      return {-sine, -cosine};
-    default:
-      return {-cosine, sine};
-  }
+  const std::uint64_t quarters = std::bit_cast<std::uint64_t>(shifted);
+  const double s = quarters & 1 ? cosine : sine, c = quarters & 1 ? sine : cosine;
+  return {quarters & 2 ? -s : s, (quarters + 1) & 2 ? -c : c};
 }
 
 }  // namespace lockstep

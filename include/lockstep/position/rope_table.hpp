@@ -60,16 +60,17 @@ class RopeTable {
     const double magnitude = scaling.apply(config, frequencies);
     raise_unless_ok(check(config, frequencies, magnitude));
 
-    auto data = std::make_shared<Data>(config.rotary_dim / 2, config.pair_dim(), config.positions);
+    auto data = std::make_shared<Data>();
+    data->pair_dim = config.pair_dim();
     data->magnitude = magnitude;
     data->identity = detail::identity_with(static_cast<std::uint64_t>(config.rotary_dim),
                                            static_cast<std::uint64_t>(config.pair_dim()));
     for (const double f : frequencies)
       data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
     data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
-    const auto own = data->own();
+    const auto own = data->own(config.positions, config.rotary_dim / 2);
     with_fma([&](auto set) {
-      fill_rows(set, 0, config.positions, frequencies.data(), data->pairs, magnitude, own.first, own.second);
+      fill_rows(set, 0, config.positions, frequencies.data(), config.rotary_dim / 2, magnitude, own.first, own.second);
     });
     data->frequencies = std::move(frequencies);
     data_ = std::move(data);
@@ -80,13 +81,15 @@ class RopeTable {
   RopeTable(View<const C, 2> cos, View<const C, 2> sin) {
     raise_unless_ok(check("cos", cos, cos.extent));
     raise_unless_ok(check("sin", sin, cos.extent));
-    auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
-    data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 0);
-    const auto [own_cos, own_sin] = data->own();
-    for (Index p = 0; p < data->positions; ++p)
-      for (Index i = 0; i < data->pairs; ++i) {
-        own_cos[p * data->pairs + i] = cos(p, i);
-        own_sin[p * data->pairs + i] = sin(p, i);
+    const Index positions = cos.extent[0], pairs = cos.extent[1];
+    auto data = std::make_shared<Data>();
+    data->pair_dim = 2 * pairs;
+    data->identity = detail::identity_with(static_cast<std::uint64_t>(pairs), 0);
+    const auto [own_cos, own_sin] = data->own(positions, pairs);
+    for (Index p = 0; p < positions; ++p)
+      for (Index i = 0; i < pairs; ++i) {
+        own_cos[p * pairs + i] = cos(p, i);
+        own_sin[p * pairs + i] = sin(p, i);
         for (const C number : {cos(p, i), sin(p, i)})
           data->identity =
               detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(static_cast<double>(number)));
@@ -102,9 +105,10 @@ class RopeTable {
       if (view->extent[1] > 1 && view->stride[1] != 1)
         raise(Status::invalid(name, "given numbers of a row {} apart, allowed 1", view->stride[1]));
     }
-    auto data = std::make_shared<Data>(cos.extent[1], 2 * cos.extent[1], cos.extent[0]);
-    data->cos = {cos.data, cos.stride[0]};
-    data->sin = {sin.data, sin.stride[0]};
+    auto data = std::make_shared<Data>();
+    data->cos = cos;
+    data->sin = sin;
+    data->pair_dim = 2 * cos.extent[1];
     data->identity = detail::identity_with(static_cast<std::uint64_t>(cos.extent[1]), 1);
     RopeTable table;
     table.data_ = std::move(data);
@@ -113,14 +117,14 @@ class RopeTable {
 
   bool empty() const noexcept { return data_ == nullptr; }  ///< no table yet
   /// How many numbers of a row are rotated.
-  Index rotary_dim() const noexcept { return empty() ? 0 : 2 * data_->pairs; }
+  Index rotary_dim() const noexcept { return empty() ? 0 : 2 * data_->cos.extent[1]; }
   /// The width that their pairs are formed in: rotary_dim, or head_dim for proportional partial rotary.
   Index pair_dim() const noexcept { return empty() ? 0 : data_->pair_dim; }
-  Index positions() const noexcept { return empty() ? 0 : data_->positions; }
+  Index positions() const noexcept { return empty() ? 0 : data_->cos.extent[0]; }
   /// The rotary_dim/2 cosines of a position, times the magnitude.
-  const C* cos(Index position) const noexcept { return data_->cos.row(position); }
+  const C* cos(Index position) const noexcept { return data_->cos.data + data_->cos.offset(position, 0); }
   /// The sines alike.
-  const C* sin(Index position) const noexcept { return data_->sin.row(position); }
+  const C* sin(Index position) const noexcept { return data_->sin.data + data_->sin.offset(position, 0); }
   /// Angle per position of each pair, scaled; empty for the caller's own cosines and sines.
   std::span<const double> inverse_frequencies() const noexcept {
     return empty() ? std::span<const double>{} : std::span<const double>(data_->frequencies);
@@ -133,23 +137,17 @@ class RopeTable {
   std::uint64_t identity() const noexcept { return empty() ? 0 : data_->identity; }
 
  private:
-  struct Rows {
-    const C* data = nullptr;
-    Index stride = 0;
-    const C* row(Index position) const noexcept { return data + position * stride; }
-  };
   struct Data {
-    Data(Index pairs_, Index pair_dim_, Index positions_) : pairs(pairs_), pair_dim(pair_dim_), positions(positions_) {}
     /// Memory for all cosines, then all sines.
-    std::pair<C*, C*> own() {
-      const Index each = pairs * positions;
-      owned = std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(2 * each));
-      cos = {owned.get(), pairs};
-      sin = {owned.get() + each, pairs};
-      return {owned.get(), owned.get() + each};
+    std::pair<C*, C*> own(Index positions, Index pairs) {
+      owned = std::make_unique_for_overwrite<C[]>(static_cast<std::size_t>(2 * positions * pairs));
+      C* const sines = owned.get() + positions * pairs;
+      cos = View<const C, 2>::contiguous(owned.get(), {positions, pairs});
+      sin = View<const C, 2>::contiguous(sines, {positions, pairs});
+      return {owned.get(), sines};
     }
-    Index pairs, pair_dim, positions;
-    Rows cos{}, sin{};
+    View<const C, 2> cos{}, sin{};  // [positions, pairs]
+    Index pair_dim = 0;
     std::unique_ptr<C[]> owned{};
     std::vector<double> frequencies{};
     double magnitude = 1;

@@ -23,7 +23,6 @@ struct LinearScaling {
     return 1;
   }
 };
-static_assert(FrequencyScaling<LinearScaling>);
 
 /// base' = base growth^(dim/(dim-2)), growth = factor length/original_length - (factor - 1), for a sequence of `length`
 /// tokens; plain RoPE up to original_length ("NTK-aware" scaling, Peng et al. 2023, arXiv 2309.00071, 3.1 and 3.3;
@@ -37,9 +36,8 @@ struct DynamicNtkScaling {
   Index length = 0;           ///< of the sequence at hand
 
   Status check(const RopeConfig&) const noexcept {
-    if (Status s = detail::check_factor(factor); !s.ok()) return s;
-    if (Status s = detail::check_length("original_length", original_length, 1); !s.ok()) return s;
-    return detail::check_length("length", length, 0);
+    return first_error(detail::check_factor(factor), detail::check_length("original_length", original_length, 1),
+                       detail::check_length("length", length, 0));
   }
 
   double apply(const RopeConfig& config, std::span<double> frequencies) const noexcept {
@@ -53,7 +51,6 @@ struct DynamicNtkScaling {
     return 1;
   }
 };
-static_assert(FrequencyScaling<DynamicNtkScaling>);
 
 /// Where the ramp begins and ends.
 enum class YarnRamp {
@@ -105,10 +102,8 @@ struct YarnScaling {
   }
 
  private:
-  struct Ends {
-    double first, last;
-  };
-  Ends ramp_ends(const RopeConfig& config) const noexcept {
+  /// Its first and last pair.
+  std::pair<double, double> ramp_ends(const RopeConfig& config) const noexcept {
     double first = pair_of_turns(config, beta_fast), last = pair_of_turns(config, beta_slow);
     if (ramp == YarnRamp::whole_pairs) {
       first = std::floor(first);
@@ -124,7 +119,6 @@ struct YarnScaling {
                     rounded(2 * log_positive(config.base)));
   }
 };
-static_assert(FrequencyScaling<YarnScaling>);
 
 /// By the number of turns n = original_length f / (2 pi) that a pair makes within the original length: f' = f/factor
 /// below low_frequency_factor turns, f above high_frequency_factor, and between them the mixture of both that is linear
@@ -156,7 +150,6 @@ struct Llama3Scaling {
     return 1;
   }
 };
-static_assert(FrequencyScaling<Llama3Scaling>);
 
 /// LongRoPE (Ding et al. 2024, arXiv 2402.13753): f_i' = f_i / factor_i, by the long factors if the sequence is longer
 /// than the original length, else by the short ones. Cosines and sines are multiplied by the magnitude, for either list
@@ -195,6 +188,8 @@ struct LongRopeScaling {
     return std::sqrt(rounded(1 + quotient(log_positive(growth), log_positive(original))));
   }
 };
-static_assert(FrequencyScaling<LongRopeScaling>);
+
+static_assert(FrequencyScaling<LinearScaling> && FrequencyScaling<DynamicNtkScaling> && FrequencyScaling<YarnScaling> &&
+              FrequencyScaling<Llama3Scaling> && FrequencyScaling<LongRopeScaling>);
 
 }  // namespace lockstep

@@ -23,18 +23,6 @@ constexpr const char* name_of(InstructionSet set) noexcept {
   return at < names.size() ? names[at] : names[0];
 }
 
-#if defined(__x86_64__)
-/// Whether this CPU, and its operating system, can run fused multiply-add instructions.
-inline bool cpu_has_fma() noexcept {
-#if defined(__FMA__)
-  return true;
-#else
-  static const bool has = __builtin_cpu_supports("fma") != 0;
-  return has;
-#endif
-}
-#endif
-
 /// What scalar code has for a fused multiply-add: what the translation unit may use.
 namespace scalar {
 struct Set {};
@@ -49,7 +37,7 @@ struct Set {};
 template <class F>
 decltype(auto) with_fma(F&& f) {
 #if defined(__x86_64__)
-  if (cpu_has_fma()) return f(scalar_fma::Set{});
+  if (__builtin_cpu_supports("fma")) return f(scalar_fma::Set{});
 #endif
   return f(scalar::Set{});
 }

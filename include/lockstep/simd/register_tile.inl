@@ -27,13 +27,8 @@ struct RegisterTile {
     });
   }
   [[gnu::always_inline]] inline void step(const C* a, Index a_stride, const Reg (&b)[vectors]) noexcept {
-    unroll<R>([&](auto r) __attribute__((always_inline)) {
-      const Reg factor = Simd<C>::broadcast(a[r * a_stride]);
-      unroll<vectors>([&](auto v)
-                          __attribute__((always_inline)) { sum[r][v] = Simd<C>::fma(factor, b[v], sum[r][v]); });
-    });
+    unroll<R>([&](auto r) __attribute__((always_inline)) { step_row<r>(a[r * a_stride], b); });
   }
-  /// As step(), for one row.
   template <int Row>
   [[gnu::always_inline]] inline void step_row(C a, const Reg (&b)[vectors]) noexcept {
     const Reg factor = Simd<C>::broadcast(a);
