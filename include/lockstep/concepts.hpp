@@ -308,8 +308,8 @@ template <class S>
 struct CacheBlock {
   const S* keys = nullptr;              ///< BlockLayout<S>::key_block() elements
   const S* values = nullptr;            ///< BlockLayout<S>::value_block() elements
-  const float* key_scales = nullptr;    ///< [256], of codes
-  const float* value_scales = nullptr;  ///< [256], of codes
+  const float* key_scales = nullptr;    ///< [256] for int8, where a key is code x scale of its place; else null
+  const float* value_scales = nullptr;  ///< the same of values
 };
 
 namespace detail {

@@ -96,7 +96,8 @@ class TextWriter {
   void write(const char* name) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%s", name)); }
   void write(double number) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%g", number)); }
   void write(std::integral auto number) noexcept {
-    wrote(std::snprintf(room_.data(), room_.size(), "%" PRId64, static_cast<Index>(number)));
+    constexpr bool above_0 = std::unsigned_integral<decltype(number)>;
+    wrote(std::snprintf(room_.data(), room_.size(), above_0 ? "%" PRIu64 : "%" PRId64, static_cast<Index>(number)));
   }
   /// As "[3, 7]".
   void write(std::span<const Index> shape) noexcept {
@@ -123,13 +124,15 @@ class TextWriter {
 
 void an_error_text_needs_as_many_places_as_values();  // what a compiler names if it has not
 
-/// The text of an error, in which `Values` places are marked by {}.
+/// The text of an error, in which {} marks the places of so many values.
 template <std::size_t Values>
 struct ErrorText {
   const char* text;
   consteval ErrorText(const char* text_) : text(text_) {
     std::size_t places = 0;
-    for (const char* c = text; *c != '\0'; ++c) places += *c == '{';
+    // A brace that opens anything else fits no number of values.
+    for (const char* c = text; *c != '\0'; ++c)
+      if (*c == '{') places += c[1] == '}' ? 1 : Values + 1;
     if (places != Values) an_error_text_needs_as_many_places_as_values();
   }
 };
@@ -146,7 +149,8 @@ class [[nodiscard]] Status {
   const char* message() const noexcept { return text_.data(); }  ///< empty where ok; lives as long as the status
 
   /// `argument` is refused; `text` says what was given and what is allowed, with a {} for each of the values: integers,
-  /// floating-point numbers, C strings and extents of views. What is longer than 240 characters is cut.
+  /// floating-point numbers, C strings and extents of views, and no other brace. What does not fit 239 characters is
+  /// cut.
   template <class... Values>
   static Status invalid(const char* argument, detail::ErrorText<sizeof...(Values)> text,
                         const Values&... values) noexcept {

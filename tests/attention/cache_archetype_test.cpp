@@ -27,9 +27,7 @@ class Paged {
     return static_cast<Index>(pages_.size()) * (key_block() + value_block()) * static_cast<Index>(sizeof(S));
   }
   ls::Status check_append(Index tokens) const noexcept {
-    return tokens <= capacity_ - length_
-               ? ls::Status{}
-               : ls::Status::length("cache", "given %lld tokens", static_cast<long long>(tokens));
+    return tokens <= capacity_ - length_ ? ls::Status{} : ls::Status::length("cache", "given {} tokens", tokens);
   }
 
   void append(ls::View<const ls::compute_t<S>, 3> keys, ls::View<const ls::compute_t<S>, 3> values) {

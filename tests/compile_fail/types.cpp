@@ -15,7 +15,8 @@
 // expect: the logit transform does not offer what concept LogitTransform asks, const and noexcept
 // expect: the cache must be of the layer's own type
 // expect: draft trees are offered under kernels Tiled and Specification
-// expect: an_error_text_needs_as_many_places_as_values
+// expect: an_error_text_needs_as_many_places_as_values|consteval function .*ErrorText
+// expect: an_error_text_needs_as_many_places_as_values|consteval function .*ErrorText
 // Element types, storage and policies that lack something.
 #include <lockstep/lockstep.hpp>
 
@@ -46,6 +47,8 @@ struct SaysOneNumber : ls::Causal {
   ls::Status check() const noexcept {
 #if LOCKSTEP_BAD == 18
     return ls::Status::invalid("mask", "given {}, allowed {}", 1);
+#elif LOCKSTEP_BAD == 19
+    return ls::Status::invalid("mask", "given {:d}", 1);
 #else
     return ls::Status::invalid("mask", "given {}", 1);
 #endif

@@ -225,15 +225,9 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   workspace.reserve(Set::Kernel::template split_bytes<C>(shape));
   partial.reset(q_len, heads, stored.v_head_dim);
   if (places.empty() || q_len == 0) return;
-  // A partial that has some of its states would finish to numbers that look like any others.
-  struct Unfinished {
-    Partial<C>* partial;
-    ~Unfinished() {
-      if (partial != nullptr) partial->reset(0, 0, 0);
-    }
-  } unfinished{&partial};
-  const KeptSplits<C> kept = partial.append(places);
-
+  // With some of its states it would finish to numbers that look like any others: it has none until all are there.
+  Partial<C> work(std::move(partial));
+  const KeptSplits<C> kept = work.append(places);
   const Placed placed{&cache, options.cache_place / block_keys};
   const AttentionCall<C, Placed> call{
       .cache = &placed, .query = query, .context = {}, .first_place = options.offset, .kv_len = shape.kv_len};
@@ -244,7 +238,7 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
   const Index first = places.first / split_keys;
   Set::Kernel::template attend_splits<C, Placed>(call, rules, first, ceil_div(places.last, split_keys) - first, kept,
                                                  options.executor, workspace);
-  unfinished.partial = nullptr;
+  partial = std::move(work);
 }
 
 /// context [q_len, heads, v_head_dim] and, unless absent, lse [heads, q_len] of the splits of a partial: contract rule

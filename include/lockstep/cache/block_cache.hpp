@@ -313,13 +313,8 @@ class BlockCache {
   /// f(kv head, block, first place in it, first place, tokens) over places [first, last).
   template <class F>
   void for_each_part(Index first, Index last, F&& f) const {
-    for (Index g = 0; g < shape_.kv_heads; ++g) {
-      Index place = first;
-      for_each_block(first, last, [&](Index b, Index at, Index tokens) {
-        f(g, b, at, place, tokens);
-        place += tokens;
-      });
-    }
+    for (Index g = 0; g < shape_.kv_heads; ++g)
+      for_each_block(first, last, [&](Index b, Index at, Index tokens) { f(g, b, at, b * block_keys + at, tokens); });
   }
   /// Rows [tokens, dim] of one head of [tokens, kv_heads, dim].
   template <class U>

@@ -57,7 +57,6 @@ void for_each_held(const CacheShape& shape, Index length, KeyRange missing, F&& 
       for (Index g = 0; g < shape.kv_heads; ++g) f(g, b, at, tokens);
     });
   };
-  if (missing.empty()) return part(0, length);
   part(0, missing.first);
   part(missing.last, length);
 }

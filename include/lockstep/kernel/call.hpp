@@ -48,6 +48,7 @@ struct AttentionCall {
 template <class K>
 concept HasOwnBlocks = requires(const K& k, Index n, std::byte* memory) {
   { k.own_from() } noexcept -> std::same_as<Index>;
+  { K::own_bytes(CacheShape{}) } noexcept -> std::same_as<Index>;
   { k.own_block(n, n, n, memory) } noexcept -> std::same_as<CacheBlock<typename K::Storage>>;
 };
 

@@ -73,10 +73,14 @@ struct Specification {
  private:
   template <class C, class Memory>
   static constexpr SpecificationRow<C> take_row(Memory& memory, Index head_dim, Index v_head_dim, Index own) noexcept {
-    return {memory.template take<C>(head_dim),   memory.template take<C>(block_keys),
-            memory.template take<C>(block_keys), memory.template take<bool>(block_keys),
-            memory.template take<C>(v_head_dim), memory.template take<C>(v_head_dim),
-            memory.template take<C>(v_head_dim), memory.template take<std::byte>(own)};
+    return {.query = memory.template take<C>(head_dim),
+            .logit = memory.template take<C>(block_keys),
+            .weight = memory.template take<C>(block_keys),
+            .seen = memory.template take<bool>(block_keys),
+            .block_sum = memory.template take<C>(v_head_dim),
+            .split_sum = memory.template take<C>(v_head_dim),
+            .row_sum = memory.template take<C>(v_head_dim),
+            .own = memory.template take<std::byte>(own)};
   }
   template <class C, class Rules, class Run>
   static std::span<const SpecificationRow<C>> scratch(const Rules& rules, const Run& executor, Index own,

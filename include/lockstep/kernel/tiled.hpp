@@ -105,11 +105,11 @@ struct Tiled {
   template <class C, class Cache, class Rules, class Run>
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
+    const InstructionSet chosen = instruction_set();
     const Plan<C> plan = make_plan<C>(calls, rules, detail::concurrency_of(executor), workspace);
     const Index tasks = plan.first_task[calls.size()];
-    // f(tag of the instruction set, slot, index, call, its rows) for each task, `parts` times.
+    // f(tag of the set, slot, index, call, its rows) for each task, `parts` times.
     const auto run = [&](Index parts, detail::Effort effort, const auto& f) {
-      const InstructionSet set = instruction_set();
       detail::for_each_task(executor, tasks * parts, effort, [&](Index slot, Index at) noexcept {
         const Index task = at / parts;
         Index c = 0;
@@ -117,7 +117,7 @@ struct Tiled {
         const AttentionCall<C, Cache>& call = calls[static_cast<std::size_t>(c)];
         // Later rows see more keys: they come first.
         const TiledRows part = rows_of(plan, call, rules, plan.first_task[c + 1] - 1 - task);
-        if (part.rows > 0) with_set(set, [&](auto tag) { f(tag, slot, at, call, part); });
+        if (part.rows > 0) with_set(chosen, [&](auto set) { f(set, slot, at, call, part); });
       });
     };
     detail::Effort effort;
@@ -154,7 +154,7 @@ struct Tiled {
   template <class C, class Cache, class Rules, class Run>
   static void attend_splits(const AttentionCall<C, Cache>& call, const Rules& rules, Index first_split, Index splits,
                             const KeptSplits<C>& kept, const Run& executor, Workspace& workspace) {
-    const InstructionSet set = instruction_set();
+    const InstructionSet chosen = instruction_set();
     const Plan<C> plan = make_plan<C>(std::span(&call, 1), rules, detail::concurrency_of(executor), workspace);
     const Index o_stride = plan.scratch[0].o_stride, slots = detail::concurrency_of(executor);
     SplitState<C>* states = workspace.take<SplitState<C>>(slots * plan.task_rows);
@@ -165,8 +165,8 @@ struct Tiled {
       if (part.rows <= 0) return;
       SplitState<C>* state = states + slot * plan.task_rows;
       C* sums = all_sums + slot * plan.task_rows * o_stride;
-      with_set(set, [&](auto tag) {
-        attend_split(tag, call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
+      with_set(chosen, [&](auto set) {
+        attend_split(set, call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
       });
       for (Index r = 0; r < part.rows; ++r) {
         const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
@@ -210,18 +210,18 @@ struct Tiled {
 
   template <class C, class Memory>
   static constexpr TiledScratch<C> take_scratch(Memory& memory, Index rows, Index head_dim, Index v_head_dim,
-                                                Index own_bytes) noexcept {
+                                                Index own) noexcept {
     using Scratch = TiledScratch<C>;
     const Index q_stride = Scratch::padded(head_dim), o_stride = Scratch::padded(v_head_dim);
-    return {memory.template take<C>(Workspace::product(rows, q_stride)),
-            memory.template take<C>(Workspace::product(rows, o_stride)),
-            memory.template take<C>(Workspace::product(rows, o_stride)),
-            memory.template take<C>(most_tile_rows * Scratch::score_stride),
-            memory.template take<std::uint16_t>(most_tile_rows * block_keys),
-            memory.template take<std::byte>(own_bytes),
-            q_stride,
-            o_stride,
-            memory.template take<typename Scratch::Row>(rows)};
+    return {.query = memory.template take<C>(Workspace::product(rows, q_stride)),
+            .split_sum = memory.template take<C>(Workspace::product(rows, o_stride)),
+            .row_sum = memory.template take<C>(Workspace::product(rows, o_stride)),
+            .score = memory.template take<C>(most_tile_rows * Scratch::score_stride),
+            .listed = memory.template take<std::uint16_t>(most_tile_rows * block_keys),
+            .own = memory.template take<std::byte>(own),
+            .q_stride = q_stride,
+            .o_stride = o_stride,
+            .row = memory.template take<typename Scratch::Row>(rows)};
   }
   template <class C>
   static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {

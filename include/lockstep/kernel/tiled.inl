@@ -33,7 +33,7 @@ inline CacheBlock<S> from_tile(CacheBlock<S> block, Index tile, Index head_dim) 
 /// Logits of R rows and the first N key tiles of `block`: rule 2, and 9 for codes. Few rows wait for memory, not for
 /// arithmetic: they request `ahead` meanwhile.
 template <class C, class S, int R, int N, bool Few>
-[[gnu::noinline]] void score_lines(const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, C* score,
+[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim, C* score,
                                    Ahead& ahead) noexcept {
   const S* keys = block.keys;
   RegisterTile<C, R, N> tile;
@@ -62,10 +62,11 @@ template <class C, int R, bool Few, class F>
     for (; first < last; ++first) f.template operator()<1>(first);
 }
 
-/// The same for key tiles [first, last). A narrower tile at the end computes few keys beyond the last one seen.
+/// Logits of R rows and key tiles [first, last) of `block`. A narrower tile at the end computes few keys beyond the
+/// last one seen.
 template <class C, class S, int R, bool Few>
-inline void score_rows(const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, Index first, Index last,
-                       C* score, Ahead ahead) noexcept {
+inline void score_rows(const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim, Index first,
+                       Index last, C* score, Ahead ahead) noexcept {
   for_each_group<C, R, Few>(first, last, [&]<int N>(Index t) __attribute__((always_inline)) {
     score_lines<C, S, R, N, Few>(query, q_stride, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
   });
@@ -138,6 +139,7 @@ inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* ke
   }
 }
 
+/// o = fma(o, alpha, o_b) for R rows and all lines of values.
 template <class C, class S, int R, bool Few>
 [[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows,
                                               Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
@@ -165,7 +167,7 @@ template <class C>
 /// Weights E(s - m) in place on lines [first_line, last_line), and their sum. Over codes the weights are then
 /// multiplied by the values' scales: rule 9.
 template <class C, class S>
-[[gnu::noinline]] C row_weights(CacheBlock<S> block, C* score, Index first_line, Index last_line, C m) noexcept {
+[[gnu::noinline]] C row_weights(const CacheBlock<S>& block, C* score, Index first_line, Index last_line, C m) noexcept {
   using V = Simd<C>;
   const auto anchor = V::broadcast(SoftmaxState<C>::anchor(m));
   typename V::Reg sum[per_line<C>];
@@ -206,8 +208,8 @@ constexpr Index tile_height(Index rows) noexcept {
 /// translation units may instantiate them in one of them.
 template <class C, class S>
 struct TileProducts {
-  static void scores(Index height, const C* query, Index q_stride, CacheBlock<S> block, Index head_dim, Index first,
-                     Index last, C* score, Ahead ahead) noexcept;
+  static void scores(Index height, const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim,
+                     Index first, Index last, C* score, Ahead ahead) noexcept;
   static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines,
                     C* sum, Index o_stride, Ahead ahead) noexcept;
   static void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count,
@@ -215,8 +217,8 @@ struct TileProducts {
 };
 
 template <class C, class S>
-void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, CacheBlock<S> block, Index head_dim,
-                                Index first, Index last, C* score, Ahead ahead) noexcept {
+void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const CacheBlock<S>& block,
+                                Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
   with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
     score_rows<C, S, R, Few>(query, q_stride, block, head_dim, first, last, score, ahead);
   });
@@ -343,7 +345,8 @@ struct TiledTask {
 
   /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block
   /// after this one.
-  void join_block(CacheBlock<S> block, Index b, Index first_row, Index rows, Index height, const Ahead& next) noexcept {
+  void join_block(const CacheBlock<S>& block, Index b, Index first_row, Index rows, Index height,
+                  const Ahead& next) noexcept {
     RowInBlock<C> in_block[most_tile_rows];
     Visibility visibility[most_tile_rows];
     Index lowest = block_keys, highest = 0;

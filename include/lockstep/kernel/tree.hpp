@@ -44,8 +44,10 @@ class TreeCache {
     detail::WritableBlock<Storage> own{};
     own.keys = reinterpret_cast<Storage*>(memory);
     own.values = own.keys + Layout::key_block(shape.head_dim);
-    own.key_scales = reinterpret_cast<float*>(own.values + Layout::value_block(shape.v_head_dim));
-    own.value_scales = own.key_scales + block_keys;
+    if constexpr (is_quantised<Storage>) {
+      own.key_scales = reinterpret_cast<float*>(own.values + Layout::value_block(shape.v_head_dim));
+      own.value_scales = own.key_scales + block_keys;
+    }
     if (const Index places = context_ - b * block_keys; places > 0) {
       const CacheBlock<Storage> from = cache_->block(kv_head, b);
       copy(own.keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));

@@ -1,9 +1,8 @@
 // Soft-capped logits: no logit leaves (-cap, cap).
 #pragma once
 
-#include <cmath>
-
 #include "lockstep/concepts.hpp"
+#include "lockstep/logit/scaled.hpp"
 #include "lockstep/numeric/tanh.hpp"
 #include "lockstep/simd/sets.hpp"
 
@@ -22,9 +21,7 @@ struct SoftCap {
   double cap = 50;   ///< the bound of every logit
   double given = 0;  ///< the scale; 0: 1/sqrt(head_dim)
 
-  double scale(Index head_dim) const noexcept {
-    return given != 0 ? given : 1 / std::sqrt(static_cast<double>(head_dim));
-  }
+  double scale(Index head_dim) const noexcept { return Scaled{given}.scale(head_dim); }
   template <class C>
   C apply(C logit, QueryRow, Index) const noexcept {
     const C c = static_cast<C>(cap);

@@ -1,4 +1,5 @@
-// Masks given as arrays over [batch, heads, q_len, kv_len]: flags, or numbers to add to the logits.
+// Masks given as arrays: flags over [batch, heads, q_len, kv_len], numbers to add to the logits, or flags that tell
+// tokens from padding.
 #pragma once
 
 #include <limits>
@@ -10,6 +11,9 @@
 namespace lockstep {
 
 namespace detail {
+
+// What a mask that must look at each key says of a range: in steps of 16 keys without a branch, which compilers turn
+// into vectors.
 
 /// The first of `keys` for which sees(key) is not `value`; keys.last if there is none.
 template <class Sees>
@@ -54,8 +58,8 @@ KeyRange trimmed(KeyRange keys, Sees&& sees) noexcept {
   return keys;
 }
 
-/// What both have in common: row (sequence, head, row of the call) of a borrowed array says which keys are visible.
-/// Flags are true for these, numbers to add are not minus infinity.
+/// What flags and numbers have in common: row (sequence, head, row of the call) of a borrowed array says which keys are
+/// visible. Flags are true for these, numbers are not minus infinity.
 template <class T>
 class ArrayMask {
  public:

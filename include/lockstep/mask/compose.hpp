@@ -26,17 +26,15 @@ Status check_mask(const M& mask, Index sequences, Index q_len, Index kv_len, Ind
   if (Status s = check_policy(mask); !s.ok()) return s;
   return check_arrays(mask, sequences, q_len, kv_len, heads);
 }
+/// Whether both masks together add to logits of type C: one does at least, and neither to others only.
+template <class A, class B, class C>
+inline constexpr bool both_add = (AddingMask<A, C> || AddingMask<B, C>) && (AddingMask<A, C> || !mask_adds<A>) &&
+                                 (AddingMask<B, C> || !mask_adds<B>);
 }  // namespace detail
 
 /// The intersection of two masks. What either adds to the logits is added, a's before b's.
 template <Mask A, Mask B>
 struct And {
- private:
-  template <class C>
-  static constexpr bool adds = (AddingMask<A, C> || AddingMask<B, C>) && (AddingMask<A, C> || !detail::mask_adds<A>) &&
-                               (AddingMask<B, C> || !detail::mask_adds<B>);
-
- public:
   static constexpr PolicyKind policy_kind = PolicyKind::mask;
   static constexpr const char* name = "intersection";
   [[no_unique_address]] A a{};  ///< the left one
@@ -70,14 +68,14 @@ struct And {
   }
 
   template <class C>
-    requires adds<C>
+    requires detail::both_add<A, B, C>
   C add(C logit, QueryRow q, Index key) const noexcept {
     if constexpr (AddingMask<A, C>) logit = a.add(logit, q, key);
     if constexpr (AddingMask<B, C>) logit = b.add(logit, q, key);
     return logit;
   }
   template <class C>
-    requires adds<C>
+    requires detail::both_add<A, B, C>
   void add(C* logits, QueryRow q, KeyRange keys) const noexcept {
     if constexpr (AddingMask<A, C>) a.add(logits, q, keys);
     if constexpr (AddingMask<B, C>) b.add(logits, q, keys);

@@ -1,4 +1,5 @@
-// The points where a rounding is fixed: a barrier against fusion and regrouping, and the one fused multiply-add.
+// The points where a rounding is fixed: a barrier against fusion and regrouping, the one fused multiply-add and
+// polynomials by it, quotients.
 #pragma once
 
 #include <concepts>
@@ -63,7 +64,8 @@ template <detail::BinaryFloat C>
 
 namespace detail {
 
-/// sum over i >= First of coefficient[i] x^(i - First), by fma from the highest power down.
+/// sum over i >= First of coefficient[i] x^(i - First), by fma from the highest power down. Written out: no loop is
+/// left to the optimiser.
 template <std::size_t First = 0, class C, std::size_t Count>
 [[gnu::always_inline]] inline C horner(const C (&coefficient)[Count], C x) noexcept {
   if constexpr (First == Count - 1) {
