@@ -100,7 +100,7 @@ struct Materialized {
       for (Index place = 0; place < keys.extent[0]; ++place) {
         const auto block = cache.block(g, place / block_keys);
         const Index at = place % block_keys;
-        const auto number = [at](S stored, [[maybe_unused]] const float* scales) noexcept {
+        const auto number = [&](S stored, [[maybe_unused]] const float* scales) noexcept {
           if constexpr (is_quantised<S>)
             return rounded(widen(stored) * scales[at]);
           else
