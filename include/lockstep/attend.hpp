@@ -270,13 +270,17 @@ Status check_attend(const Q& q, const K& caches, Out&& context,
   return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
 }
 
-/// Workspace that attend() takes for these arguments, in bytes, alignment included.
+/// Workspace that attend() takes for these arguments, or attend_tree() if `tree`, in bytes, alignment included.
 template <class... Policies, class Q, detail::CacheOrList K>
-Index attend_workspace_bytes(const Q& q, const K& caches,
-                             const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+Index attend_workspace_bytes(const Q& q, const K& caches, const AttendOptionsFor<K, Policies...>& options = {},
+                             bool tree = false) noexcept {
   using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  return detail::attend_bytes<AttendOptionsFor<K, Policies...>, C, detail::CacheIn<K>>(
-             detail::kernel_shape(options, View<const C, 4>(q), caches), 0) +
+  using Options = AttendOptionsFor<K, Policies...>;
+  const View<const C, 4> query(q);
+  const KernelShape shape = detail::kernel_shape(options, query, caches);
+  const Index rows = query.extent[0] * query.extent[1];
+  return (tree ? detail::attend_bytes<Options, C, TreeCache<detail::CacheIn<K>>>(shape, rows)
+               : detail::attend_bytes<Options, C, detail::CacheIn<K>>(shape, rows)) +
          Workspace::alignment;
 }
 

@@ -203,7 +203,13 @@ TYPED_TEST(Tree, AttentionBelowTheProjectionsTakesTreesToo) {
   ls::ContiguousCache<Number> cache(cache_shape, length + nodes);
   cache.append(tokens(keys, 0, length + nodes), tokens(values, 0, length + nodes));
   std::vector<Number> context(q.size()), alone(at(heads * 6));
-  ls::attend_tree<Kernel>(rows(q.data(), 0, nodes), parents, cache, rows(context.data(), 0, nodes));
+  const auto queries = rows(q.data(), 0, nodes);
+  const auto out = rows(context.data(), 0, nodes);
+  const Index bytes = ls::attend_workspace_bytes<Kernel>(queries, cache, {}, true);
+  std::vector<std::byte> memory(at(bytes));
+  ls::Workspace workspace(memory.data(), bytes), small(memory.data(), bytes - 1);
+  EXPECT_THROW(ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &small}), std::length_error);
+  ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &workspace});
   for (Index node = 0; node < nodes; ++node) {
     cache.truncate(0);
     cache.append(tokens(keys, 0, length), tokens(values, 0, length));
