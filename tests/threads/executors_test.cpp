@@ -98,4 +98,26 @@ TYPED_TEST(Executors, AConstLayerServesManyThreadsAtOnce) {
   }
 }
 
+// One row goes through four panels of 64 outputs at a time; what is left over goes with neighbours that are another
+// thread's.
+TEST(ProjectionOfOneRow, WritesEachNumberOnce) {
+  const Index in = 300;
+  for (const Index out : {1, 63, 256, 257, 320, 383, 385, 449, 896, 1000}) {
+    const auto weights = numbers<float>(out * in, 5), bias = numbers<float>(out, 6), x = numbers<float>(in, 7);
+    ls::PackedWeights<float> packed(out, in);
+    packed.place<float>(0, ls::View<const float, 2>::contiguous(weights.data(), {out, in}),
+                        ls::View<const float, 1>::contiguous(bias.data(), {out}));
+    const auto row = ls::View<const float, 2>::contiguous(x.data(), {1, in});
+    std::vector<float> many(at(3 * out)), threes;
+    for (int i = 0; i < 3; ++i) threes.insert(threes.end(), x.begin(), x.end());
+    ls::project(ls::View<const float, 2>::contiguous(threes.data(), {3, in}), packed,
+                ls::View<float, 2>::contiguous(many.data(), {3, out}), ls::Serial{});
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      std::vector<float> y(at(out));
+      ls::project(row, packed, ls::View<float, 2>::contiguous(y.data(), {1, out}), ThreadEach(4));
+      ASSERT_TRUE(same_bits(y, part(many, 0, out), out)) << out << " outputs";
+    }
+  }
+}
+
 }  // namespace

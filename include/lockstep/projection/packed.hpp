@@ -122,7 +122,7 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
   }
   // A task is one panel and so many rows: weights of a panel come from memory once, rows stay in the second-level
   // cache. One row waits for memory: it takes four panels a quarter apart, because one core reads four streams faster
-  // than one; what is left over at the end goes together with its neighbours once more.
+  // than one; what is left over at the end goes together with its neighbours, which are not written again.
   constexpr Index task_rows = 192 * static_cast<Index>(sizeof(float)) / static_cast<Index>(sizeof(C));
   const Index panels = ceil_div(weights.out(), panel), quarter = panels / 4;
   const bool single = rows == 1 && quarter > 0;
@@ -146,9 +146,9 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
       if (!single)
         project_rows(set, from, plain.stride[0], count, weights, p, numbers, write);
       else if (p < quarter)
-        project_row(set, from, weights, p, quarter, numbers, write);
+        project_row(set, from, weights, p, quarter, 0, numbers, write);
       else
-        project_row(set, from, weights, panels - 4, 1, numbers, write);
+        project_row(set, from, weights, panels - 4, 1, 4 * quarter, numbers, write);
     });
   });
 }

@@ -91,9 +91,10 @@ inline void project_rows(Set, const C* x, Index x_stride, Index rows, const Pack
   }
 }
 
-/// One row and the panels p, p + apart, p + 2 apart, p + 3 apart. y: scratch [4, 64].
+/// One row and the panels p, p + apart, p + 2 apart, p + 3 apart, of which those from `own` on are written. y: scratch
+/// [4, 64].
 template <class C, class S, class Write>
-inline void project_row(Set, const C* x, const PackedWeights<S>& weights, Index p, Index apart, C* y,
+inline void project_row(Set, const C* x, const PackedWeights<S>& weights, Index p, Index apart, Index own, C* y,
                         const Write& write) noexcept {
   const VectorScope scope;
   constexpr Index panel = PackedWeights<S>::panel;
@@ -104,6 +105,7 @@ inline void project_row(Set, const C* x, const PackedWeights<S>& weights, Index 
                              apart * projection_block * panel, chunk == 0, y);
   }
   for (Index i = 0; i < 4; ++i) {
+    if (p + i * apart < own) continue;
     add_bias(weights.bias_data(p + i * apart), y + i * panel);
     write(0, p + i * apart, y + i * panel);
   }
