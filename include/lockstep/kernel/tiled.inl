@@ -5,19 +5,17 @@ template <class C, int R>
 inline constexpr int tile_lines =
     static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
 
-/// Bytes of the 16 lanes that one load brings: of one step, or of the two in a line of pairs.
-template <class S>
-inline constexpr Index line_bytes = lanes * static_cast<Index>(sizeof(S)) * BlockLayout<S>::pair;
-
 /// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
 /// second-level cache. Codes bring less than a cache line a step: some of their steps request nothing.
 template <int N, bool Few, class S, class Places>
 [[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
-  constexpr Index bytes = Few ? N * line_bytes<S> : line_bytes<S>;
+  // Of the 16 lanes that one load brings: of one step, or of the two in a line of pairs.
+  constexpr Index line = lanes * static_cast<Index>(sizeof(S)) * BlockLayout<S>::pair, bytes = Few ? N * line : line;
   if constexpr (bytes < 64)
     if (k % (64 / bytes) != 0) return;
+  constexpr int count = bytes < 64 ? 1 : static_cast<int>(bytes / 64);
   if constexpr (Few)
-    ahead.request < bytes<64 ? 1 : static_cast<int>(bytes / 64)>();
+    ahead.request<count>();
   else
     fetch_lines<N>(lines, places, k);
 }
