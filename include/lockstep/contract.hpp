@@ -94,7 +94,9 @@ class TextWriter {
   explicit TextWriter(std::span<char> room) noexcept : room_(room) {}
 
   void write(const char* name) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%s", name)); }
-  void write(double number) noexcept { wrote(std::snprintf(room_.data(), room_.size(), "%g", number)); }
+  void write(std::floating_point auto number) noexcept {
+    wrote(std::snprintf(room_.data(), room_.size(), "%g", static_cast<double>(number)));
+  }
   void write(std::integral auto number) noexcept {
     constexpr bool above_0 = std::unsigned_integral<decltype(number)>;
     wrote(std::snprintf(room_.data(), room_.size(), above_0 ? "%" PRIu64 : "%" PRId64, static_cast<Index>(number)));

@@ -98,7 +98,8 @@ Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept
 template <class C, class L>
 Status check_logits(const L& logits, Index head_dim) noexcept {
   if (Status s = check_policy(logits); !s.ok()) return s;
-  constexpr double least = std::numeric_limits<C>::min(), most = std::numeric_limits<C>::max();
+  constexpr auto least = static_cast<double>(std::numeric_limits<C>::min()),
+                 most = static_cast<double>(std::numeric_limits<C>::max());
   const double scale = logits.scale(head_dim), size = scale < 0 ? -scale : scale;
   if (scale != 0 && !(size >= least && size <= most))
     return Status::invalid("scale", "given {}, allowed numbers from {} to {} in size, or 0", scale, least, most);

@@ -164,7 +164,7 @@ TEST(SaveCache, TakesTheLongestRingThereIsAndNoLonger) {
       std::memcpy(bytes.data(), &header, sizeof header);
       ls::detail::StreamHash hash;
       hash.add(bytes.data(), bytes.size());
-      const std::uint64_t sum = hash.value();
+      const std::uint64_t sum = hash.value;
       bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
       if (length > longest) {
         EXPECT_THROW(restore(ring, bytes), std::length_error);

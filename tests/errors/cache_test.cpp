@@ -66,7 +66,7 @@ std::string content(const Cache& cache) {
 template <class Cache>
 struct Scene {
   ls::PagePool<float> pool{shape, 2};
-  Cache cache = [this] {
+  Cache cache = [&] {
     if constexpr (std::same_as<Cache, Contiguous>)
       return Cache(shape, 40);
     else if constexpr (std::same_as<Cache, Paged>)
@@ -288,7 +288,7 @@ std::string stream_at(Index length, Index held) {
     place += count;
     left -= count;
   }
-  const std::uint64_t sum = hash.value();
+  const std::uint64_t sum = hash.value;
   bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
   return bytes;
 }

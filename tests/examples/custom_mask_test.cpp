@@ -20,7 +20,7 @@ struct EveryNthSubject {
   bool sees(ls::QueryRow q, ls::Index key) const { return key <= q.place && (q.place - key) % N == 0; }
 };
 struct StridedSubject {
-  static constexpr const char* name = "Strided";
+  [[maybe_unused]] static constexpr const char* name = "Strided";
   auto make() const { return ls::SlidingWindow{.window = 7} | custom::EveryNth{.n = 7}; }
   bool sees(ls::QueryRow q, ls::Index key) const {
     return key <= q.place && (q.place - key < 7 || (q.place - key) % 7 == 0);

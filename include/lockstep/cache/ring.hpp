@@ -136,7 +136,7 @@ template <>
 class RingCache<void> : public detail::Unbound<PolicyKind::cache, RingCache> {};
 
 static_assert(KeyValueCache<RingCache<float>> && KeyValueCache<RingCache<std::int8_t>>);
-static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>>);
-static_assert(detail::RollsBack<RingCache<float>>);
+static_assert(detail::LimitsAppends<RingCache<float>> && detail::MissesPlaces<RingCache<float>> &&
+              detail::RollsBack<RingCache<float>>);
 
 }  // namespace lockstep

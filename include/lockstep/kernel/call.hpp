@@ -87,7 +87,6 @@ struct AttentionRules {
   bool training = false;                        ///< dropout takes part
   LogitStage logit_stage = LogitStage::masked;  ///< of the calls' raw_logits
 
-  using Dropout = DropoutPolicy;
   using Sharing = SharingPolicy;
   using Sinks = SinkPolicy;
   /// The keys that a row may see, clamped to those that are present.

@@ -235,9 +235,11 @@ void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const st
   weigh_keys<C, S>(weight, values, keys, count, row, value_lines, sum);
 }
 
-/// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile).
+/// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile). A cache need not have
+/// memory for keys that nobody sees.
 template <class S>
 inline Ahead keys_ahead(const S* keys, Index head_dim, Index first_tile, Index last_tile) noexcept {
+  if (keys == nullptr) return {};
   const Index tile = BlockLayout<S>::key_tile(head_dim), bytes = tile * static_cast<Index>(sizeof(S));
   return {keys + first_tile * tile, bytes, bytes, last_tile - first_tile};
 }

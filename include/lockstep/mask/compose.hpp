@@ -1,6 +1,8 @@
 // Masks combined: `a & b` sees what both see, `a | b` what at least one sees.
 #pragma once
 
+#include <algorithm>
+
 #include "lockstep/concepts.hpp"
 
 namespace lockstep {
@@ -51,10 +53,7 @@ struct And {
     return Visibility::some;
   }
   bool visible(QueryRow q, Index key) const noexcept { return a.visible(q, key) && b.visible(q, key); }
-  Index keys_needed(QueryRow q) const noexcept {
-    const Index in_a = a.keys_needed(q), in_b = b.keys_needed(q);
-    return in_a < in_b ? in_a : in_b;
-  }
+  Index keys_needed(QueryRow q) const noexcept { return std::min(a.keys_needed(q), b.keys_needed(q)); }
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
     const KeyRange in_a = detail::narrowed(a, q, keys);
     return in_a.empty() ? in_a : detail::narrowed(b, q, in_a);
@@ -101,10 +100,7 @@ struct Or {
     return in_a == Visibility::none && in_b == Visibility::none ? Visibility::none : Visibility::some;
   }
   bool visible(QueryRow q, Index key) const noexcept { return within(a, q, key) || within(b, q, key); }
-  Index keys_needed(QueryRow q) const noexcept {
-    const Index in_a = a.keys_needed(q), in_b = b.keys_needed(q);
-    return in_a > in_b ? in_a : in_b;
-  }
+  Index keys_needed(QueryRow q) const noexcept { return std::max(a.keys_needed(q), b.keys_needed(q)); }
   KeyRange narrowed(QueryRow q, KeyRange keys) const noexcept {
     return hull(narrowed_part(a, q, keys), narrowed_part(b, q, keys));
   }
