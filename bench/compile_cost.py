@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What compiling costs, as a table: CPU seconds and peak memory of one file, and the size of its code.
+"""What compiling costs, as a table: CPU seconds and peak memory of one file, and the size of its code; then the length of
+the headers in the first folder.
 
   compile_cost.py --include FOLDER ... [--repeat N] COMPILER ...
 
@@ -34,6 +35,13 @@ def code_kilobytes(file):
     return int(lines[1].split()[0]) / 1024
 
 
+def lines_of_code(folder):
+    """How many files of headers there are, and their lines without blank ones and those of comments alone."""
+    files = [file for file in pathlib.Path(folder).rglob("*") if file.suffix in (".hpp", ".inl")]
+    lines = [line.strip() for file in files for line in file.read_text().splitlines()]
+    return len(files), sum(1 for line in lines if line and not line.startswith("//"))
+
+
 def cell(compiler, source, flags, includes, repeat):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "cost.o"
@@ -62,6 +70,9 @@ def main():
     for text, source, flags in ROWS:
         cells = [cell(c, source, flags, includes, options.repeat) for c in compilers]
         print(f"| {text} | {' | '.join(cells)} |", flush=True)
+    if options.include:
+        files, lines = lines_of_code(options.include[0])
+        print(f"\nThe headers: {files} files, {lines:,} lines of code.")
 
 
 if __name__ == "__main__":
