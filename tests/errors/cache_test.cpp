@@ -219,7 +219,11 @@ TEST(PagedCacheRefuses, WhatNoPoolHolds) {
   };
   refused([] { const ls::PagePool<float> made(shape, -1); }, {too_long, "pages", "-1", "0 to 2^40"});
   refused([] { const ls::PagePool<float> made(shape, most); }, {too_long, "pages", "9223372036854775807", "2^40"});
-  EXPECT_THROW(const ls::PagePool<float> made(shape, Index{1} << 40), std::bad_alloc);  // a size, but of no machine
+  // A size, but of no machine.
+  const ls::MemorySource none{[](void*, std::size_t, std::size_t) -> void* { return nullptr; },
+                              [](void*, void*, std::size_t, std::size_t) noexcept {}, nullptr};
+  refused([&] { const ls::PagePool<float> made(shape, Index{1} << 40, none); },
+          {too_long, "memory source", "none for", "that many"});
   refused([] { const ls::PagePool<float> made({0, 4, 5}, 1); }, {invalid, "shape", "kv_heads 0", "at least 1"});
   refused([] { const ls::PagePool<float> made({1, 4, Index{1} << 40}, 1); }, {too_long, "pages", "", "63 bits"});
   const ls::PagePool<float> pool(shape, 3);
