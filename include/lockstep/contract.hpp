@@ -166,8 +166,11 @@ class [[nodiscard]] Status {
   }
 
  private:
+  // Out of the way of checks that find nothing.
   template <class... Values>
-  Status(StatusCode code, const char* argument, const char* text, const Values&... values) noexcept : code_(code) {
+  [[gnu::cold, gnu::noinline]] Status(StatusCode code, const char* argument, const char* text,
+                                      const Values&... values) noexcept
+      : code_(code) {
     detail::TextWriter writer(text_);
     for (const char* part : {"lockstep: ", argument, ": "}) writer.write(part);
     ((text = writer.write_to_place(text), writer.write(values)), ...);
