@@ -152,6 +152,14 @@ Index attend_bytes(KernelShape shape, Index rows) noexcept {
   return size.bytes + Options::Set::Kernel::template bytes<C>(shape);
 }
 
+template <class Seen, class Options, class Q, class K>
+Index stated_bytes(const Q& q, const K& caches, const Options& options) noexcept {
+  using C = compute_t<typename Seen::Storage>;
+  const View<const C, 4> query(q);
+  const Index rows = Workspace::product(query.extent[0], query.extent[1]);
+  return attend_bytes<Options, C, Seen>(kernel_shape(options, query, caches), rows) + Workspace::alignment;
+}
+
 template <class Seen, class Options, class C, class K>
 Status check_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> context,
                     const Options& options) noexcept {
@@ -270,18 +278,17 @@ Status check_attend(const Q& q, const K& caches, Out&& context,
   return detail::check_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
 }
 
-/// Workspace that attend() takes for these arguments, or attend_tree() if `tree`, in bytes, alignment included.
+/// Workspace that attend() takes for these arguments, in bytes, alignment included.
 template <class... Policies, class Q, detail::CacheOrList K>
-Index attend_workspace_bytes(const Q& q, const K& caches, const AttendOptionsFor<K, Policies...>& options = {},
-                             bool tree = false) noexcept {
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  using Options = AttendOptionsFor<K, Policies...>;
-  const View<const C, 4> query(q);
-  const KernelShape shape = detail::kernel_shape(options, query, caches);
-  const Index rows = query.extent[0] * query.extent[1];
-  return (tree ? detail::attend_bytes<Options, C, TreeCache<detail::CacheIn<K>>>(shape, rows)
-               : detail::attend_bytes<Options, C, detail::CacheIn<K>>(shape, rows)) +
-         Workspace::alignment;
+Index attend_workspace_bytes(const Q& q, const K& caches,
+                             const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+  return detail::stated_bytes<detail::CacheIn<K>>(q, caches, options);
+}
+/// The same for attend_tree().
+template <class... Policies, class Q, detail::CacheOrList K>
+Index attend_tree_workspace_bytes(const Q& q, const K& caches,
+                                  const AttendOptionsFor<K, Policies...>& options = {}) noexcept {
+  return detail::stated_bytes<TreeCache<detail::CacheIn<K>>>(q, caches, options);
 }
 
 /// context = softmax(scale q k^T, masked) v for every query and head.

@@ -372,7 +372,6 @@ class Attention {
 
   template <class K>
   Status check_call(const Call& call, const K& caches) const noexcept {
-    using detail::bytes_of;
     const auto [batch, q_len, hidden] = call.x.extent;
     const Options& options = call.options;
     if (pool_ == nullptr) return Status::invalid("layer", "given one that was moved from, allowed one with weights");
@@ -390,20 +389,10 @@ class Attention {
                                detail::check_optional("positions", options.positions, {batch, q_len}));
         !s.ok())
       return s;
-    if (Status s =
-            first_error(detail::check_apart({{"x", bytes_of(call.x)},
-                                             {"positions", bytes_of(options.positions)},
-                                             {"lengths", bytes_of(options.lengths)},
-                                             {"parents", bytes_of(call.parents)}},
-                                            {{"y", bytes_of(call.y)},
-                                             {"lse", bytes_of(options.lse)},
-                                             {"weights", bytes_of(options.weights)},
-                                             {"raw_logits", bytes_of(options.raw_logits)},
-                                             {"context", bytes_of(options.context)},
-                                             {"workspace", bytes_of(options.workspace)}}),
-                        detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
-                        detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
-                        call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
+    if (Status s = first_error(
+            check_memory(call), detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
+            detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
+            call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
         !s.ok())
       return s;
     for (Index b = 0, first = 0; b < sequences.count; first += sequences.length(b), ++b) {
@@ -427,6 +416,21 @@ class Attention {
     if (sequences.count > most)
       return Status::length("x", "given {} sequences, allowed up to 2^31 without caches", sequences.count);
     return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
+  }
+
+  Status check_memory(const Call& call) const noexcept {
+    using detail::bytes_of;
+    const Options& options = call.options;
+    return detail::check_apart({{"x", bytes_of(call.x)},
+                                {"positions", bytes_of(options.positions)},
+                                {"lengths", bytes_of(options.lengths)},
+                                {"parents", bytes_of(call.parents)}},
+                               {{"y", bytes_of(call.y)},
+                                {"lse", bytes_of(options.lse)},
+                                {"weights", bytes_of(options.weights)},
+                                {"raw_logits", bytes_of(options.raw_logits)},
+                                {"context", bytes_of(options.context)},
+                                {"workspace", bytes_of(options.workspace)}});
   }
 
   /// The most keys that a sequence will have.
@@ -525,9 +529,9 @@ class Attention {
 
   template <class Seen>
   Index stated_bytes(Index batch, Index q_len, Index kv_len, bool later) const noexcept {
-    using W = Workspace;
-    return call_bytes<Seen>(W::product(batch), W::product(batch, q_len), W::product(q_len), W::product(kv_len), later) +
-           W::alignment;
+    return call_bytes<Seen>(Workspace::product(batch), Workspace::product(batch, q_len), Workspace::product(q_len),
+                            Workspace::product(kv_len), later) +
+           Workspace::alignment;
   }
   template <class Seen>
   Index call_bytes(Index batch, Index rows, Index q_len, Index kv_len, bool later) const noexcept {

@@ -151,8 +151,7 @@ class [[nodiscard]] Status {
   const char* message() const noexcept { return text_.data(); }  ///< empty where ok; lives as long as the status
 
   /// `argument` is refused; `text` says what was given and what is allowed, with a {} for each of the values: integers,
-  /// floating-point numbers, C strings and extents of views, and no other brace. What does not fit 239 characters is
-  /// cut.
+  /// float and double, C strings and extents of views, and no other brace. What is beyond 239 characters is cut.
   template <class... Values>
   static Status invalid(const char* argument, detail::ErrorText<sizeof...(Values)> text,
                         const Values&... values) noexcept {

@@ -386,6 +386,11 @@ TEST(AllocationFails, InPartialResultsAndLeavesNoneThatLooksWhole) {
   });
 }
 
+TEST(AllocationFails, InAPoolOfASizeThatNoMachineHas) {
+  if (!allocation::counts()) GTEST_SKIP() << "this platform's heap cannot be counted here";
+  EXPECT_THROW(const ls::PagePool<float> made(cache_shape, Index{1} << 40), std::bad_alloc);
+}
+
 TEST(AllocationFails, WhileTasksAreHandedToAThreadPool) {
   if (!allocation::counts()) GTEST_SKIP() << "this platform's heap cannot be counted here";
   Eigen::ThreadPool threads(2);

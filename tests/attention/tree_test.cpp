@@ -205,7 +205,7 @@ TYPED_TEST(Tree, AttentionBelowTheProjectionsTakesTreesToo) {
   std::vector<Number> context(q.size()), alone(at(heads * 6));
   const auto queries = rows(q.data(), 0, nodes);
   const auto out = rows(context.data(), 0, nodes);
-  const Index bytes = ls::attend_workspace_bytes<Kernel>(queries, cache, {}, true);
+  const Index bytes = ls::attend_tree_workspace_bytes<Kernel>(queries, cache);
   std::vector<std::byte> memory(at(bytes));
   ls::Workspace workspace(memory.data(), bytes), small(memory.data(), bytes - 1);
   EXPECT_THROW(ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &small}), std::length_error);

@@ -99,7 +99,7 @@ TYPED_TEST(Executors, AConstLayerServesManyThreadsAtOnce) {
 }
 
 // One row goes through four panels of 64 outputs at a time; what is left over goes with neighbours that are another
-// thread's.
+// thread's. That none is written twice, with the same numbers, is what the thread sanitizer sees.
 TEST(ProjectionOfOneRow, WritesEachNumberOnce) {
   const Index in = 300;
   for (const Index out : {1, 63, 256, 257, 320, 383, 385, 449, 896, 1000}) {

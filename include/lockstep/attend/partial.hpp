@@ -196,8 +196,9 @@ using PartialOptionsFor = PartialOptions<compute_t<typename Cache::Storage>, Pol
 ///
 /// q [q_len, heads, head_dim] as for attend(), against one cache that holds the sequence's keys from place
 /// options.cache_place on. Contract rule 11: partials of all splits, merged in any grouping and finished, give the bits
-/// of attend(). Errors: shapes, places and policies that do not fit, keys that are no longer held, raised before
-/// anything is done; what fails later leaves a partial of no queries.
+/// of attend(). q must not lie in the partial. Errors: shapes, places and policies that do not fit, keys that are no
+/// longer held, a workspace that is too small or cannot be had, raised before anything is done; what fails later leaves
+/// a partial of no queries.
 template <class... Policies, class Q, KeyValueCache Cache>
 void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename Cache::Storage>>& partial,
                     const PartialOptionsFor<Cache, Policies...>& options = {}) {

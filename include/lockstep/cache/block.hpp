@@ -28,8 +28,7 @@ struct BlockBytes {
   Index values = 0;
   Index scales = 0;  // of the keys, and as many of the values
 
-  BlockBytes() noexcept = default;
-  explicit BlockBytes(const CacheShape& shape) noexcept
+  explicit BlockBytes(const CacheShape& shape = {}) noexcept
       : keys(BlockLayout<S>::key_block(shape.head_dim) * static_cast<Index>(sizeof(S))),
         values(BlockLayout<S>::value_block(shape.v_head_dim) * static_cast<Index>(sizeof(S))),
         scales(is_quantised<S> ? block_keys * static_cast<Index>(sizeof(float)) : 0) {}

@@ -107,8 +107,7 @@ struct Restore {
                              storage_code<typename Cache::Storage>());
     if (Status s = check_cache_shape("stream", header.shape, cache.shape()); !s.ok()) return s;
     const KeyRange gone = header.missing;
-    const bool nothing_gone = gone == KeyRange{};
-    if (header.length < 0 || (!nothing_gone && (gone.first < 0 || gone.empty() || gone.last > header.length)))
+    if (header.length < 0 || (gone != KeyRange{} && (gone.first < 0 || gone.empty() || gone.last > header.length)))
       return Status::invalid("stream", "given lengths that contradict each other, allowed what save_cache() wrote");
     if (header.length > cache.capacity())
       return Status::length("stream", "given {} tokens, allowed {}", header.length, cache.capacity());

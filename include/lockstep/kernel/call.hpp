@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "lockstep/concepts.hpp"
 #include "lockstep/softmax_state.hpp"
@@ -89,6 +90,10 @@ struct AttentionRules {
 
   using Sharing = SharingPolicy;
   using Sinks = SinkPolicy;
+  using Pattern =
+      decltype(std::declval<const DropoutPolicy&>().bind(std::uint32_t{}));  ///< which keys of a sequence are kept
+  /// The shape of the caches.
+  CacheShape cache_shape() const noexcept { return {kv_heads, head_dim, v_head_dim}; }
   /// The keys that a row may see, clamped to those that are present.
   KeyRange range(QueryRow q, Index kv_len) const noexcept { return intersection(mask.range(q, kv_len), {0, kv_len}); }
 

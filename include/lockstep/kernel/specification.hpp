@@ -44,8 +44,7 @@ struct Specification {
   template <class C, class Cache, class Rules, class Run>
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
-    const auto rows =
-        scratch<C>(rules, executor, own_bytes<Cache>({rules.kv_heads, rules.head_dim, rules.v_head_dim}), workspace);
+    const auto rows = scratch<C>(rules, executor, own_bytes<Cache>(rules.cache_shape()), workspace);
     with_fma([&](auto set) { attend_calls(set, calls, rules, executor, rows); });
   }
 

@@ -15,7 +15,6 @@ template <class C, class Cache, class Rules>
 struct SpecificationTask {
   using S = typename Cache::Storage;
   using Layout = BlockLayout<S>;
-  using Pattern = decltype(std::declval<const Rules&>().dropout.bind(0));
 
   const AttentionCall<C, Cache>& call;
   const Rules& rules;
@@ -25,7 +24,7 @@ struct SpecificationTask {
   const QueryRow q = call.row(i, head);
   const Index kv_len = call.keys_of(q);
   const KeyRange range = rules.range(q, kv_len);
-  const Pattern pattern = rules.dropout.bind(call.stream);
+  const typename Rules::Pattern pattern = rules.dropout.bind(call.stream);
 
   CacheBlock<S> block(Index b) const noexcept {
     return block_of(call, rules.sharing.kv_head(head, rules.heads, rules.kv_heads), b, i, row.own);

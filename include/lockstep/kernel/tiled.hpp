@@ -58,6 +58,10 @@ struct TiledRows {
   Index group;         // how many
   Index first;         // first row
   Index rows;
+
+  // Where row r of these comes from.
+  Index query_of(Index r) const noexcept { return (first + r) / group; }
+  Index head_of(Index r) const noexcept { return heads[(first + r) % group]; }
 };
 
 /// What one row does in one block.
@@ -169,7 +173,7 @@ struct Tiled {
         attend_split(set, call, rules, part, first_split + at % splits, plan.scratch[slot], state, sums);
       });
       for (Index r = 0; r < part.rows; ++r) {
-        const Index i = (part.first + r) / part.group, head = part.heads[(part.first + r) % part.group];
+        const Index i = part.query_of(r), head = part.head_of(r);
         kept.state_of(at % splits, i, head) = state[r];
         if (state[r].seen)
           std::memcpy(kept.sum_of(at % splits, i, head), sums + r * o_stride,
@@ -258,9 +262,8 @@ struct Tiled {
 
     plan.scratch = workspace.take<Scratch>(concurrency);
     for (Index slot = 0; slot < concurrency; ++slot)
-      new (plan.scratch + slot)
-          Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim,
-                                  own_bytes<Cache>({rules.kv_heads, rules.head_dim, rules.v_head_dim})));
+      new (plan.scratch + slot) Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim,
+                                                        own_bytes<Cache>(rules.cache_shape())));
     const Index tasks = plan.first_task[calls.size()];
     if (kv_len > split_keys && tasks < kept_tasks(concurrency)) {
       plan.splits = ceil_div(kv_len, split_keys);

@@ -250,47 +250,28 @@ inline Ahead values_ahead(const S* values, Index value_lines, Index first_tile, 
           BlockLayout<S>::value_slab * bytes, value_lines};
 }
 
-/// A split joins a row: O = fma(O, a, fl(w o)), rule 5. Its sum o null: zeros, as a sink has.
-template <class C>
-inline void fold_split(const SoftmaxState<C>& split, const C* split_sum, typename TiledScratch<C>::Row& row, C* row_sum,
-                       Index width) noexcept {
-  using V = Simd<C>;
-  const auto fold = row.total.join_split(split);
-  const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
-  for (Index d = 0; d < width; d += V::width) {
-    const auto o = V::mul(w, split_sum != nullptr ? V::load(split_sum + d) : V::zero());
-    V::store(row_sum + d, V::fma(row.folded ? V::load(row_sum + d) : V::zero(), a, o));
-  }
-  row.folded = true;
-}
-
 /// Rows of one kv head against the keys that they see.
 template <class C, class Cache, class Rules>
 struct TiledTask {
   using S = typename Cache::Storage;
   using V = Simd<C>;
   using Scratch = TiledScratch<C>;
-  using Pattern = decltype(std::declval<const Rules&>().dropout.bind(0));
 
   const AttentionCall<C, Cache>& call;
   const Rules& rules;
   const TiledRows& part;
   const Scratch& scratch;
-  const Pattern pattern = rules.dropout.bind(call.stream);
+  const typename Rules::Pattern pattern = rules.dropout.bind(call.stream);
   const C factor = static_cast<C>(pattern.factor());
   const Index value_lines = ceil_div(rules.v_head_dim, lanes);
   KeyRange seen{};  // by some row
-
-  /// Where row r of the task comes from.
-  Index query_of(Index r) const noexcept { return (part.first + r) / part.group; }
-  Index head_of(Index r) const noexcept { return part.heads[(part.first + r) % part.group]; }
 
   /// Scales the queries and notes what each row may see.
   void load() noexcept {
     const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
     seen = {std::numeric_limits<Index>::max(), 0};
     for (Index r = 0; r < part.rows; ++r) {
-      const Index i = query_of(r), head = head_of(r);
+      const Index i = part.query_of(r), head = part.head_of(r);
       auto& row = *new (scratch.row + r) typename Scratch::Row{};
       row.q = call.row(i, head);
       row.range = rules.range(row.q, call.keys_of(row.q));
@@ -411,7 +392,7 @@ struct TiledTask {
   /// A block of which each query has one of its own: a register tile holds the rows of one query.
   void join_own_blocks(Index b) noexcept {
     for (Index r = 0; r < part.rows;) {
-      const Index i = query_of(r), left = (i + 1) * part.group - (part.first + r);
+      const Index i = part.query_of(r), left = (i + 1) * part.group - (part.first + r);
       const Index last = r + (left < part.rows - r ? left : part.rows - r);
       if (scratch.row[r].q.place < b * block_keys) {
         r = last;
@@ -448,15 +429,23 @@ struct TiledTask {
     }
   }
 
-  /// Row r's split joins the row.
+  /// A split joins row r: O = fma(O, a, fl(w o)), rule 5. Its sum o null: zeros, as a sink has.
   void fold(Index r, const SoftmaxState<C>& split, const C* split_sum) noexcept {
-    fold_split(split, split_sum, scratch.row[r], scratch.row_sum_of(r), value_lines * lanes);
+    auto& row = scratch.row[r];
+    C* sum = scratch.row_sum_of(r);
+    const auto fold = row.total.join_split(split);
+    const auto a = V::broadcast(fold.old_factor), w = V::broadcast(fold.new_factor);
+    for (Index d = 0; d < value_lines * lanes; d += V::width) {
+      const auto o = V::mul(w, split_sum != nullptr ? V::load(split_sum + d) : V::zero());
+      V::store(sum + d, V::fma(row.folded ? V::load(sum + d) : V::zero(), a, o));
+    }
+    row.folded = true;
   }
 
   /// Context and log-sum-exp of all rows, and what else is asked for: rule 5.
   void finish() noexcept {
     for (Index r = 0; r < part.rows; ++r) {
-      const Index i = query_of(r), head = head_of(r);
+      const Index i = part.query_of(r), head = part.head_of(r);
       auto& row = scratch.row[r];
       C* sum = scratch.row_sum_of(r);
       if constexpr (Rules::Sinks::active)
@@ -482,14 +471,15 @@ struct TiledTask {
 
   /// Scaled products of one row and the keys of a block, from key `first` of it on.
   void row_scores(Index r, Index b, Index first, Index last) noexcept {
-    TileProducts<C, S>::scores(1, scratch.query_of(r), 0, block_of(call, part.kv_head, b, query_of(r), scratch.own),
-                               rules.head_dim, first / lanes, ceil_div(last, lanes), scratch.score, {});
+    TileProducts<C, S>::scores(1, scratch.query_of(r), 0,
+                               block_of(call, part.kv_head, b, part.query_of(r), scratch.own), rules.head_dim,
+                               first / lanes, ceil_div(last, lanes), scratch.score, {});
   }
 
   /// Attention weights of a row, from the finished maximum and sum: rule 5.
   void write_weights(Index r) noexcept {
     const auto& row = scratch.row[r];
-    const auto weights = call.weights.at(row.q.head).at(query_of(r));
+    const auto weights = call.weights.at(row.q.head).at(part.query_of(r));
     for (Index j = 0; j < weights.extent[0]; ++j) weights(j) = 0;
     if (row.total.l == 0) return;
     for (Index b = row.range.first / block_keys; b * block_keys < row.range.last; ++b) {
@@ -512,7 +502,7 @@ struct TiledTask {
   /// Logits of a row on request, at the stage asked for, of all keys that are there.
   void write_logits(Index r) noexcept {
     const QueryRow q = scratch.row[r].q;
-    const auto logits = call.raw_logits.at(q.head).at(query_of(r));
+    const auto logits = call.raw_logits.at(q.head).at(part.query_of(r));
     const Index kv_len = call.keys_of(q);
     for (Index b = 0; b * block_keys < kv_len; ++b) {
       const KeyRange keys = intersection({0, kv_len}, block_places(b));
