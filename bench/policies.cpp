@@ -1,6 +1,5 @@
 // Benchmarks of what happens to logits, of dropout and of repeated heads, over none of these.
-#include "lockstep/bias/alibi.hpp"
-#include "lockstep/bias/relative.hpp"
+#include "lockstep/bias/distance.hpp"
 #include "lockstep/dropout/dropout.hpp"
 #include "lockstep/heads/repeated.hpp"
 #include "lockstep/logit/soft_cap.hpp"

@@ -5,7 +5,7 @@
 
 #include "attended.hpp"
 #include "lockstep/attention.hpp"
-#include "lockstep/bias/alibi.hpp"
+#include "lockstep/bias/distance.hpp"
 #include "lockstep/cache/paged.hpp"
 #include "lockstep/cache/ring.hpp"
 #include "lockstep/kernel/tiled.hpp"

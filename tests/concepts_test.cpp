@@ -2,18 +2,12 @@
 // would be passed over, and what it refuses would go through.
 #include <gtest/gtest.h>
 
-#include <lockstep/bias/none.hpp>
 #include <lockstep/cache/ring.hpp>
 #include <lockstep/dropout/dropout.hpp>
-#include <lockstep/executor/serial.hpp>
-#include <lockstep/heads/grouped.hpp>
 #include <lockstep/kernel/call.hpp>
-#include <lockstep/logit/scaled.hpp>
 #include <lockstep/mask/causal.hpp>
 #include <lockstep/mask/compose.hpp>
-#include <lockstep/norm/none.hpp>
-#include <lockstep/position/none.hpp>
-#include <lockstep/sinks/none.hpp>
+#include <lockstep/plain.hpp>
 
 namespace ls = lockstep;
 using ls::Index;

@@ -37,6 +37,25 @@ TEST(Layer, DoesNotDependOnTheCallersFloatingPointModes) {
                   View<float, 3>::contiguous(results.data(), {1, tokens, hidden}));
     ls::attend(View<const float, 3>::contiguous(x.data(), {1, 6, 8}), cache,
                View<float, 3>::contiguous(results.data() + tokens * hidden, {1, 6, 8}));
+    // What is asked of a policy, or of a function, alone.
+    for (const Index head : {0, 2, 4}) results.push_back(static_cast<float>(ls::alibi_slope(head, 5)));
+    results.push_back(ls::Alibi<float>(Index{5}).slope(3));
+    results.push_back(static_cast<float>(ls::yarn_magnitude(7.3, 0.83)));
+    for (const Index distance : {-9, -37, -100}) {
+      results.push_back(static_cast<float>(ls::RelativeBuckets{}.bucket(distance)));
+    }
+    const auto weight = View<const float, 1>::contiguous(x.data(), {8});
+    const ls::QkNorm<ls::BeforeRope, ls::PerHead, float> norm(weight, weight, 1e-6);
+    const ls::Attention<float, 6, 2, ls::QkNorm<>> normed({.hidden = hidden, .head_dim = 8},
+                                                          {.query = matrix(48, hidden),
+                                                           .key = matrix(16, hidden),
+                                                           .value = matrix(16, hidden),
+                                                           .output = matrix(hidden, 48)},
+                                                          norm);
+    const std::size_t before = results.size();
+    results.resize(before + x.size());
+    normed.forward(View<const float, 3>::contiguous(x.data(), {1, tokens, hidden}),
+                   View<float, 3>::contiguous(results.data() + before, {1, tokens, hidden}));
     return results;
   };
   const std::vector<float> plain = everything();

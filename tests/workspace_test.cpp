@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -50,6 +51,7 @@ TEST(Workspace, InTheCallersMemoryNeverGrows) {
   EXPECT_TRUE(workspace.check(1024 - Workspace::alignment).ok());
   EXPECT_EQ(workspace.check(1024 - Workspace::alignment + 1).code(), ls::StatusCode::length_error);
   EXPECT_STREQ(workspace.check(1024).message(), "lockstep: workspace: given 1024 bytes, allowed from 1088");
+  EXPECT_EQ(workspace.check(std::numeric_limits<Index>::max()).code(), ls::StatusCode::length_error);
   EXPECT_THROW(workspace.reserve(1024), std::length_error);
   EXPECT_EQ(workspace.size(), 1024);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -82,6 +83,8 @@ class AlignedBuffer {
     memory_.reset(static_cast<std::byte*>(source.take == nullptr ? ::operator new(bytes, std::align_val_t{alignment})
                                                                  : source.take(source.context, bytes, alignment)));
     if (memory_ == nullptr) raise(Status::length("memory source", "given none for {} bytes, allowed that many", bytes));
+    if (reinterpret_cast<std::uintptr_t>(data()) % alignment != 0)
+      raise(Status::invalid("memory source", "given an address between, allowed multiples of {}", alignment));
     std::memset(data(), 0, bytes);
   }
   AlignedBuffer(const AlignedBuffer& other) : AlignedBuffer(other.size(), other.source()) {

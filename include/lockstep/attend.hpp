@@ -124,21 +124,49 @@ struct AttendOptions {
   Workspace* workspace = nullptr;  ///< null: memory is taken and given back within the call
 };
 
+/// Keys and values as other engines keep them: [kv_len, kv_heads, dim] or [kv_heads, kv_len, dim], rotated, not packed.
+template <Element S>
+struct PlainKeyValues {
+  View<const S, 3> keys;                ///< rotated
+  View<const S, 3> values;              ///< as many tokens and heads
+  Order order = Order::token_head_dim;  ///< of both
+};
+
 namespace detail {
+
+/// Plain keys and values, tokens outermost. For the checks, a cache of which only the sizes are known.
+template <class S>
+struct TokensFirst {
+  using Storage = S;
+  View<const S, 3> keys;    // [kv_len, kv_heads, head_dim]
+  View<const S, 3> values;  // [kv_len, kv_heads, v_head_dim]
+
+  explicit TokensFirst(const PlainKeyValues<S>& plain) noexcept
+      : keys(tokens_first(plain.keys, plain.order)), values(tokens_first(plain.values, plain.order)) {}
+
+  CacheShape shape() const noexcept { return {keys.extent[1], keys.extent[2], values.extent[2]}; }
+  Index length() const noexcept { return keys.extent[0]; }
+  Status check() const noexcept {
+    if (Status s = check_shape("keys", keys, keys.extent); !s.ok()) return s;
+    if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
+    return check_cache_sizes<S>(shape(), "keys", length());
+  }
+};
 
 template <class Options, class C, class K>
 KernelShape kernel_shape(const Options& options, View<const C, 4> query, const K& caches) noexcept {
   const Sequences sequences(query.extent[0], query.extent[1], options.lengths);
   KernelShape shape{.sequences = sequences.count,
                     .rows = sequences.longest(),
-                    .heads = query.extent[2],
-                    .head_dim = query.extent[3],
+                    .heads = Workspace::product(query.extent[2]),
+                    .head_dim = Workspace::product(query.extent[3]),
                     .concurrency = concurrency_of(options.executor)};
-  for (Index b = 0; b < sequences.count; ++b) {
-    const auto& cache = *cache_at(caches, b);
-    shape.kv_len = std::max(shape.kv_len, cache.length());
-    shape.kv_heads = cache.shape().kv_heads;
-    shape.v_head_dim = cache.shape().v_head_dim;
+  for (Index b = 0; b < std::min(sequences.count, cache_count(caches)); ++b) {
+    const auto* cache = cache_at(caches, b);
+    if (cache == nullptr) continue;
+    shape.kv_len = std::max(shape.kv_len, cache->length());
+    shape.kv_heads = cache->shape().kv_heads;
+    shape.v_head_dim = cache->shape().v_head_dim;
   }
   return shape;
 }
@@ -208,13 +236,15 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
             !s.ok())
           return s;
   }
-  if (Status s =
-          check_apart({{"q", bytes_of(query)}, {"lengths", bytes_of(options.lengths)}, {"parents", bytes_of(parents)}},
-                      {{"context", bytes_of(context)},
-                       {"lse", bytes_of(options.lse)},
-                       {"weights", bytes_of(options.weights)},
-                       {"raw_logits", bytes_of(options.raw_logits)},
-                       {"workspace", bytes_of(options.workspace)}});
+  if (Status s = check_apart({{"q", bytes_of(query)},
+                              {"lengths", bytes_of(options.lengths)},
+                              {"parents", bytes_of(parents)},
+                              {"dropout_streams", bytes_of(options.dropout_streams)}},
+                             {{"context", bytes_of(context)},
+                              {"lse", bytes_of(options.lse)},
+                              {"weights", bytes_of(options.weights)},
+                              {"raw_logits", bytes_of(options.raw_logits)},
+                              {"workspace", bytes_of(options.workspace)}});
       !s.ok())
     return s;
   if (options.workspace == nullptr) return {};
@@ -321,37 +351,6 @@ void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Ou
   detail::run_attend<Seen>(query, parents, caches, out, options);
 }
 
-/// Keys and values as other engines keep them: [kv_len, kv_heads, dim] or [kv_heads, kv_len, dim], rotated, not packed.
-template <Element S>
-struct PlainKeyValues {
-  View<const S, 3> keys;                ///< rotated
-  View<const S, 3> values;              ///< as many tokens and heads
-  Order order = Order::token_head_dim;  ///< of both
-};
-
-namespace detail {
-
-/// Plain keys and values, tokens outermost. For the checks, a cache of which only the sizes are known.
-template <class S>
-struct TokensFirst {
-  using Storage = S;
-  View<const S, 3> keys;    // [kv_len, kv_heads, head_dim]
-  View<const S, 3> values;  // [kv_len, kv_heads, v_head_dim]
-
-  explicit TokensFirst(const PlainKeyValues<S>& plain) noexcept
-      : keys(tokens_first(plain.keys, plain.order)), values(tokens_first(plain.values, plain.order)) {}
-
-  CacheShape shape() const noexcept { return {keys.extent[1], keys.extent[2], values.extent[2]}; }
-  Index length() const noexcept { return keys.extent[0]; }
-  Status check() const noexcept {
-    if (Status s = check_shape("keys", keys, keys.extent); !s.ok()) return s;
-    if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
-    return check_cache_sizes<S>(shape(), "keys", length());
-  }
-};
-
-}  // namespace detail
-
 /// Whether attend() over plain key and value memory would take these arguments: ok, or the error that it would raise.
 /// Nothing is done.
 template <class... Policies, class Q, class S, class Out>
@@ -359,6 +358,11 @@ Status check_attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
                     const AttendOptions<compute_t<S>, Policies...>& options = {}) noexcept {
   const std::array<detail::TokensFirst<S>, 1> turned{detail::TokensFirst<S>(plain)};
   if (Status s = turned[0].check(); !s.ok()) return s;
+  if (Status s =
+          detail::check_apart({{"keys", detail::bytes_of(plain.keys)}, {"values", detail::bytes_of(plain.values)}},
+                              {{"context", detail::bytes_of(View<compute_t<S>, 4>(context))}});
+      !s.ok())
+    return s;
   return lockstep::check_attend<Policies...>(q, turned, context, options);
 }
 

@@ -12,7 +12,6 @@
 
 #include "lockstep/attend.hpp"
 #include "lockstep/attention/rollback.hpp"
-#include "lockstep/attention/scratch_pool.hpp"
 #include "lockstep/defaults.hpp"
 #include "lockstep/sequences.hpp"
 
@@ -424,7 +423,8 @@ class Attention {
     return detail::check_apart({{"x", bytes_of(call.x)},
                                 {"positions", bytes_of(options.positions)},
                                 {"lengths", bytes_of(options.lengths)},
-                                {"parents", bytes_of(call.parents)}},
+                                {"parents", bytes_of(call.parents)},
+                                {"dropout_streams", bytes_of(options.dropout_streams)}},
                                {{"y", bytes_of(call.y)},
                                 {"lse", bytes_of(options.lse)},
                                 {"weights", bytes_of(options.weights)},

@@ -41,6 +41,12 @@ constexpr KeyRange intersection(KeyRange a, KeyRange b) noexcept {
   return both.empty() ? KeyRange{} : both;
 }
 
+/// The least range that holds both; a where b has no place.
+constexpr KeyRange hull(KeyRange a, KeyRange b) noexcept {
+  if (a.empty() || b.empty()) return b.empty() ? a : b;
+  return {a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last};
+}
+
 /// The places of block b.
 constexpr KeyRange block_places(Index b) noexcept { return {b * block_keys, (b + 1) * block_keys}; }
 

@@ -7,20 +7,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "lockstep/bias/none.hpp"
 #include "lockstep/cache/contiguous.hpp"
 #include "lockstep/concepts.hpp"
 #include "lockstep/dropout/dropout.hpp"
-#include "lockstep/executor/serial.hpp"
-#include "lockstep/heads/grouped.hpp"
 #include "lockstep/kernel/tiled.hpp"
-#include "lockstep/logit/scaled.hpp"
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/compose.hpp"
-#include "lockstep/norm/none.hpp"
-#include "lockstep/position/none.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/projection/packed.hpp"
-#include "lockstep/sinks/none.hpp"
 
 namespace lockstep {
 
@@ -64,6 +58,8 @@ P pick_policy() {
 }
 template <class P, class V, class... Vs>
 P pick_policy(V&& value, Vs&&... values) {
+  static_assert((!std::same_as<std::remove_cvref_t<V>, std::remove_cvref_t<Vs>> && ...),
+                "lockstep: two values of one type given, at most one is allowed");
   if constexpr (!stands_for<P, V> ||
                 (!std::same_as<P, std::remove_cvref_t<V>> && (std::same_as<P, std::remove_cvref_t<Vs>> || ...)))
     return pick_policy<P>(std::forward<Vs>(values)...);
@@ -82,10 +78,11 @@ constexpr bool shares(Index heads, Index kv_heads) noexcept {
 /// Refuses head numbers that the sharing cannot map, or maps beyond the kv heads.
 template <class Sharing>
 Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
-  if (heads < 1 || kv_heads < 1 || !shares<Sharing>(heads, kv_heads))
-    return Status::invalid("heads",
-                           "given {} query heads over {} kv heads, allowed multiples of the kv heads, at least 1 each",
-                           heads, kv_heads);
+  if (heads < 1 || kv_heads < 1 || heads >= Index{1} << 31 || !shares<Sharing>(heads, kv_heads))
+    return Status::invalid(
+        "heads",
+        "given {} query heads over {} kv heads, allowed multiples of the kv heads, at least 1 each and below 2^31",
+        heads, kv_heads);
   for (Index h = 0; h < heads; ++h) {
     const Index g = sharing.kv_head(h, heads, kv_heads);
     if (g < 0 || g >= kv_heads)

@@ -20,6 +20,7 @@ struct Effort {
   Index bytes = 0;  // that come from memory
   /// One core makes some 50 multiply-adds and reads some 10 bytes in a nanosecond.
   constexpr Index nanoseconds() const noexcept { return multiply_adds / 50 + bytes / 10; }
+  constexpr void operator+=(Effort other) noexcept { multiply_adds += other.multiply_adds, bytes += other.bytes; }
 };
 
 // An executor may say from how much work on it pays, by a member parallel_from().

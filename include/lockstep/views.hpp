@@ -281,7 +281,7 @@ inline Status check_any(const char* argument, const AnyView& view, std::span<con
     Index step = 0;
     if (__builtin_mul_overflow(count, allowed[i], &count) ||
         __builtin_mul_overflow(allowed[i] - 1, view.stride[i], &step) || step == INT64_MIN ||
-        __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) || reach > INT64_MAX / view.element_bytes)
+        __builtin_add_overflow(reach, step < 0 ? -step : step, &reach) || reach >= INT64_MAX / view.element_bytes)
       wrong = "products below 2^63 bytes";
   }
   if (wrong == nullptr && view.writable && !lies_apart(view)) wrong = "strides that part all numbers to be written";

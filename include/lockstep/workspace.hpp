@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <vector>
 
 #include "lockstep/contract.hpp"
 
@@ -23,17 +25,18 @@ class Workspace {
 
   /// Whether a call that needs `bytes` can have them.
   Status check(Index bytes) const noexcept {
-    if (fixed_ && size_ < bytes + alignment)
-      return Status::length("workspace", "given {} bytes, allowed from {}", size_, bytes + alignment);
+    if (const Index needed = product(bytes) + alignment; fixed_ && size_ < needed)
+      return Status::length("workspace", "given {} bytes, allowed from {}", size_, needed);
     return {};
   }
   /// Makes room for `bytes`, forgetting what was there.
   void reserve(Index bytes) {
     raise_unless_ok(check(bytes));
     used_ = 0;
-    if (fixed_ || size_ >= bytes + alignment) return;
+    const Index needed = product(bytes) + alignment;
+    if (size_ >= needed) return;
     // Half as much again as before at least: what a decode needs grows with its cache, a little at a time.
-    const Index grown = size_ + size_ / 2, size = bytes + alignment > grown ? bytes + alignment : grown;
+    const Index grown = size_ + size_ / 2, size = needed > grown ? needed : grown;
     own_.reset();
     size_ = 0;
     own_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(size));
@@ -84,6 +87,36 @@ class Workspace {
 };
 
 namespace detail {
+
+/// Scratch objects that come back after use, so that steady calls take nothing from the heap. As many live as calls
+/// have run at once.
+template <class Scratch>
+class ScratchPool {
+  struct GiveBack {
+    ScratchPool* pool;
+    void operator()(Scratch* scratch) const noexcept {
+      const std::lock_guard lock(pool->mutex_);
+      pool->free_.emplace_back(scratch);
+    }
+  };
+
+ public:
+  std::unique_ptr<Scratch, GiveBack> borrow() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      free_.reserve(++made_);  // so that giving back never allocates
+      return {new Scratch, GiveBack{this}};
+    }
+    Scratch* const scratch = free_.back().release();
+    free_.pop_back();
+    return {scratch, GiveBack{this}};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Scratch>> free_;
+  std::size_t made_ = 0;
+};
 
 /// Taken from in place of a workspace, it tells how much of one is needed.
 struct WorkspaceSize {

@@ -1,13 +1,16 @@
 // Once a call of some size has been made, calls of that size take nothing from the heap.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "allocation/counter.hpp"
+#include "lockstep/executor/thread_pool.hpp"
 #include "lockstep/lockstep.hpp"
 
 namespace ls = lockstep;
@@ -20,8 +23,8 @@ namespace {
 
 constexpr Index hidden = 24;
 
-template <class L>
-L make_layer() {
+template <class L, class... Values>
+L make_layer(Values&&... values) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal(0, 0.2F);
   std::vector<typename L::Scalar> numbers(static_cast<std::size_t>(48 * hidden));
@@ -29,10 +32,12 @@ L make_layer() {
   const auto matrix = [&](Index out, Index in) {
     return View<const typename L::Scalar, 2>::contiguous(numbers.data(), {out, in});
   };
-  return L({.hidden = hidden, .head_dim = 8, .heads = 6, .kv_heads = 2}, {.query = matrix(48, hidden),
-                                                                          .key = matrix(16, hidden),
-                                                                          .value = matrix(16, hidden),
-                                                                          .output = matrix(hidden, 48)});
+  return L({.hidden = hidden, .head_dim = 8, .heads = 6, .kv_heads = 2},
+           {.query = matrix(48, hidden),
+            .key = matrix(16, hidden),
+            .value = matrix(16, hidden),
+            .output = matrix(hidden, 48)},
+           std::forward<Values>(values)...);
 }
 
 // A list of everything that a layer is used for; the tests go over it for several layers.
@@ -193,6 +198,102 @@ struct Window {
   bool visible(ls::QueryRow q, Index key) const noexcept { return key <= q.place && key > q.place - 20; }
   Index keys_needed(ls::QueryRow q) const noexcept { return q.place + 1; }
 };
+
+/// Decode with a cache that splits, prefill and a batch on threads, once each has been done.
+template <class L>
+void expect_that_threads_take_nothing(const L& layer) {
+  constexpr Index rows = 700, past = 1300;
+  const std::vector<float> x(static_cast<std::size_t>(past * hidden), 0.25F);
+  std::vector<float> y(x.size());
+  std::vector<typename L::Cache> caches;
+  for (int b = 0; b < 2; ++b) caches.push_back(layer.make_cache(past + rows));
+  const auto forward = [&](std::span<typename L::Cache> some, Index q_len, Index length) {
+    for (auto& cache : some) cache.truncate(length);
+    const Index batch = static_cast<Index>(some.size());
+    layer.forward(View<const float, 3>::contiguous(x.data(), {batch, q_len, hidden}), some,
+                  View<float, 3>::contiguous(y.data(), {batch, q_len, hidden}));
+  };
+  for (auto& cache : caches) forward({&cache, 1}, past, 0);
+  for (const auto& [batch, q_len] : {std::pair<std::size_t, Index>{1, 1}, {2, 1}, {1, rows}, {2, 300}}) {
+    const std::span<typename L::Cache> some(caches.data(), batch);
+    forward(some, q_len, past);
+    for (int time = 0; time < 20; ++time)
+      EXPECT_EQ(taken_by([&] { forward(some, q_len, past); }), 0) << batch << " sequences, " << q_len << " tokens each";
+  }
+}
+
+TEST(SteadyCallsOnThreads, OfAThreadPoolTakeNothing) {
+  if (!allocation::counts()) GTEST_SKIP() << "this platform's heap cannot be counted here";
+  for (const int threads : {1, 3}) {
+    Eigen::ThreadPool pool(threads);
+    expect_that_threads_take_nothing(make_layer<ls::Attention<float, 6, 2, ls::ThreadPool>>(ls::ThreadPool(pool, 0)));
+  }
+}
+
+TEST(SteadyCallsOnThreads, OfTheCallersHookTakeNothing) {
+  // In the order that lets slots meet the tasks that they would have on threads.
+  const auto backwards = [](void*, Index n, ls::Hook::Task task, void* argument) {
+    for (Index i = n; i-- > 0;) task(argument, i);
+  };
+  for (const Index threads : {2, 16})
+    expect_that_threads_take_nothing(
+        make_layer<ls::Attention<float, 6, 2, ls::Hook>>(ls::Hook(backwards, nullptr, threads, 0)));
+}
+
+/// Bytes that kernel and layer may take, whatever the number of keys: threads times rows of a task times their numbers;
+/// of a chunk of rows what goes in and out of the kernel; and what is kept of each row and split where these are shared
+/// out, of four tasks of 96 rows a thread at most.
+double bound(double threads, double head_dim, double heads, double kv_heads, double rows, double splits) {
+  const double chunk = std::min(rows, 256.0), kept = threads < 2 ? 0 : std::min(chunk * heads, threads * 4 * 96);
+  return sizeof(float) * (threads * (96 + 8) * 4 * (256 + head_dim) +
+                          chunk * (3 * heads + 2 * kv_heads) * (head_dim + 16) + kept * splits * (head_dim + 16 + 8)) +
+         65536;
+}
+
+TEST(Workspace, Of32768TokensGrowsWithThreadsAndRowsAndNotWithTheSquare) {
+  constexpr Index heads = 32, kv_heads = 8, tokens = 32768;
+  using Layer = ls::Attention<float, heads, kv_heads, ls::Hook>;
+  const auto nobody = [](void*, Index, ls::Hook::Task, void*) {};
+  for (const Index head_dim : {64, 128, 256})
+    for (const Index threads : {1, 2, 16})
+      for (const Index rows : {Index{1}, tokens}) {
+        SCOPED_TRACE(testing::Message() << head_dim << " a head, " << threads << " threads, " << rows << " rows");
+        const std::vector<float> w(static_cast<std::size_t>(heads * head_dim), 0.1F);
+        const auto matrix = [&](Index out, Index in) { return View<const float, 2>::contiguous(w.data(), {out, in}); };
+        const Layer layer({.hidden = 1, .head_dim = head_dim},
+                          {.query = matrix(heads * head_dim, 1),
+                           .key = matrix(kv_heads * head_dim, 1),
+                           .value = matrix(kv_heads * head_dim, 1),
+                           .output = matrix(1, heads * head_dim)},
+                          ls::Hook(nobody, nullptr, threads));
+        const double splits = static_cast<double>(tokens) / ls::split_keys;
+        EXPECT_LT(static_cast<double>(layer.workspace_bytes(1, rows, tokens)),
+                  bound(static_cast<double>(threads), static_cast<double>(head_dim), heads, kv_heads,
+                        static_cast<double>(rows), splits));
+      }
+}
+
+// Through a window, which takes the same workspace and less time.
+TEST(Workspace, Of32768TokensIsAllThatAPrefillTakes) {
+  constexpr Index tokens = 32768;
+  const auto layer = make_layer<ls::Attention<float, 6, 2, ls::SlidingWindow>>(ls::SlidingWindow{20});
+  auto cache = layer.make_cache(tokens);
+  const std::vector<float> x(static_cast<std::size_t>(tokens * hidden), 0.25F);
+  std::vector<float> y(x.size());
+  layer.forward(View<const float, 3>::contiguous(x.data(), {1, 1, hidden}), cache,
+                View<float, 3>::contiguous(y.data(), {1, 1, hidden}));
+  cache.truncate(0);
+  const Index bytes = layer.workspace_bytes(1, tokens, tokens);
+  EXPECT_LT(bytes, Index{1} << 20);
+  std::vector<std::byte> memory(static_cast<std::size_t>(bytes));
+  ls::Workspace workspace(memory.data(), bytes);
+  EXPECT_EQ(taken_by([&] {
+              layer.forward(View<const float, 3>::contiguous(x.data(), {1, tokens, hidden}), cache,
+                            View<float, 3>::contiguous(y.data(), {1, tokens, hidden}), {.workspace = &workspace});
+            }),
+            0);
+  EXPECT_EQ(cache.length(), tokens);
+}
 
 TEST(Caches, OfARingAndInPagesTakeNothingWhileDecoding) {
   const auto layer = make_layer<ls::Attention<float, 6, 2, Window, ls::RingCache<std::int8_t>>>();

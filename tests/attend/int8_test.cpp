@@ -1,7 +1,7 @@
 // Attention over int8 codes: Tiled has Specification's bits, both are right for the numbers that the codes stand for,
 // and near attention over float within the stated bound.
 #include <lockstep/cache/ring.hpp>
-#include <lockstep/logit/scaled.hpp>
+#include <lockstep/plain.hpp>
 
 #include "attend/contract_kernels.hpp"
 #include "attend/problem.hpp"

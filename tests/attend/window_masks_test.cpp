@@ -265,4 +265,99 @@ TEST(AttendWindows, NeverTouchBlocksThatNobodySees) {
   }
 }
 
+/// Causal without every third key of the block from 512 on; notes the keys that it is asked about one by one.
+struct Asked : ls::Causal {
+  static inline Index least = 0, most = 0, times = 0;
+  ls::Visibility block(ls::QueryRow, ls::KeyRange keys) const noexcept {
+    return keys.last <= 512 || keys.first >= 768 ? ls::Visibility::all : ls::Visibility::some;
+  }
+  bool visible(ls::QueryRow q, Index key) const noexcept {
+    least = times == 0 || key < least ? key : least;
+    most = times == 0 || key > most ? key : most;
+    ++times;
+    return ls::Causal::visible(q, key) && (key < 512 || key >= 768 || key % 3 != 0);
+  }
+};
+
+TEST(AttendWindows, AskAboutSingleKeysOnlyWhereABlockIsNotVisibleAsAWhole) {
+  for (const Index q_len : {1, 7, 100}) {
+    const Sizes s{.q_len = q_len, .kv_len = 1500, .heads = 4, .kv_heads = 2, .head_dim = 8};
+    const Problem<float> problem(s);
+    const auto expected = problem.attend<ls::Specification, Asked>(problem.cache(), {});
+    Asked::times = 0;
+    expect_same(s, expected, problem.attend<ls::Tiled, Asked>(problem.cache(), {}));
+    EXPECT_GE(Asked::times, q_len);
+    EXPECT_GE(Asked::least, 512) << q_len;
+    EXPECT_LT(Asked::most, 768) << q_len;
+  }
+}
+
+/// A cache far from the start of its sequence, of which only the last keys are held.
+class Far : public ls::ContiguousCache<float> {
+ public:
+  using Base = ls::ContiguousCache<float>;
+  using Base::Base;
+  static constexpr Index start = Index{1} << 33;
+  Index length() const noexcept { return start + Base::length(); }
+  ls::CacheBlock<float> block(Index g, Index b) const noexcept {
+    constexpr Index first = start / ls::block_keys;
+    return b < first ? ls::CacheBlock<float>{} : Base::block(g, b - first);
+  }
+};
+static_assert(ls::KeyValueCache<Far>);
+
+TEST(AttendWindows, CostThreadsNothingThatGrowsWithTheSequence) {
+  for (const Index q_len : {1, 40}) {
+    const Sizes s{.q_len = q_len, .kv_len = 5000, .heads = 4, .kv_heads = 2, .head_dim = 8};
+    const Problem<float> problem(s);
+    Far cache({s.kv_heads, s.head_dim, s.value_dim()}, s.kv_len);
+    cache.import(problem.keys(), problem.values());
+    for (const Index window : {20, 1500, 3000}) {
+      const ls::SlidingWindow mask{window};
+      TestPool pool{TaskOrder::threads};
+      const auto expected = problem.attend<ls::Specification, ls::SlidingWindow>(problem.cache(), {.mask = mask});
+      std::vector<float> context(expected.context.size()), lse(expected.lse.size());
+      ls::AttendOptions<float, ls::SlidingWindow, ls::Hook> options{.mask = mask, .executor = pool.hook(3)};
+      options.lse = ls::View<float, 3>::contiguous(lse.data(), {1, s.heads, q_len});
+      const Index bytes = ls::attend_workspace_bytes<ls::SlidingWindow, ls::Hook>(problem.query(), cache, options);
+      EXPECT_LT(bytes, Index{4} << 20);
+      std::vector<std::byte> memory(at(bytes));
+      ls::Workspace workspace(memory.data(), bytes);
+      options.workspace = &workspace;
+      ls::attend<ls::SlidingWindow, ls::Hook>(
+          problem.query(), cache, ls::View<float, 3>::contiguous(context.data(), {q_len, s.heads, s.value_dim()}),
+          options);
+      EXPECT_TRUE(same_bits(expected.context, context, s.heads * s.value_dim()));
+      EXPECT_TRUE(same_bits(expected.lse, lse, q_len));
+      EXPECT_GT(pool.calls, 0);
+    }
+  }
+}
+
+TEST(AttendSplits, BeyondOneRoundOfThemHaveTheBitsOfOneRowAfterTheOther) {
+  // 66,000 keys are 65 splits: two rounds of 32, and one more.
+  const Sizes s{.q_len = 3, .kv_len = 66000, .heads = 4, .kv_heads = 2, .head_dim = 8};
+  const Problem<float> problem(s);
+  const auto cache = problem.cache();
+  const auto expect_on_threads = [&](const auto& mask) {
+    using Mask = std::remove_cvref_t<decltype(mask)>;
+    const auto expected = problem.attend<ls::Specification, Mask>(cache, {.mask = mask});
+    for (const TaskOrder order : {TaskOrder::threads, TaskOrder::reverse}) {
+      TestPool pool{order};
+      expect_same(s, expected,
+                  problem.attend<ls::Tiled, Mask, ls::Hook>(cache, {.mask = mask, .executor = pool.hook(3)}));
+      EXPECT_GT(pool.calls, 2);
+    }
+  };
+  expect_on_threads(ls::Causal{});
+  expect_on_threads(ls::SlidingWindow{40000});
+  expect_on_threads(ls::SlidingWindow{40000, 20});
+  // Nothing is seen in the first round, or in the last.
+  const auto flags = std::make_unique<bool[]>(66000);
+  for (Index key = 40000; key < 66000; ++key) flags[at(key)] = true;
+  expect_on_threads(ls::Causal{} & ls::BooleanMask(ls::View<const bool, 1>::contiguous(flags.get(), {66000})));
+  for (Index key = 0; key < 66000; ++key) flags[at(key)] = key == 7;
+  expect_on_threads(ls::Causal{} & ls::BooleanMask(ls::View<const bool, 1>::contiguous(flags.get(), {66000})));
+}
+
 }  // namespace

@@ -17,8 +17,8 @@ struct TestPool {
   void (*prepare)() = nullptr;
   Index calls = 0;
 
-  /// Takes small work too.
-  ls::Hook hook(Index threads) { return {&TestPool::run, this, threads, 0}; }
+  /// Takes small work too, unless told from how many nanoseconds on.
+  ls::Hook hook(Index threads, Index parallel_from = 0) { return {&TestPool::run, this, threads, parallel_from}; }
 
  private:
   static void run(void* self, Index n, ls::Hook::Task task, void* argument) {

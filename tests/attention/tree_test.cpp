@@ -261,4 +261,20 @@ TEST(TreeErrors, AttentionLooksForKeysWhereTheNodesStandAndNotAtAnOffset) {
                std::invalid_argument);
 }
 
+TEST(TreeErrors, AttentionNeedsTheNodesInTheCache) {
+  ls::ContiguousCache<float> cache({1, 4, 4}, 8);
+  const std::vector<float> numbers(12, 0.5F);
+  const auto tokens = [&](Index n) { return ls::View<const float, 3>::contiguous(numbers.data(), {n, 1, 4}); };
+  cache.append(tokens(2), tokens(2));
+  std::vector<float> context(12, 7);
+  const std::vector<Index> parents{-1, 0, 1};
+  try {
+    ls::attend_tree(tokens(3), parents, cache, ls::View<float, 3>::contiguous(context.data(), {3, 1, 4}));
+    FAIL() << "taken";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(std::string(error.what()).find("caches: given 2 tokens for 3 nodes"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(context, std::vector<float>(12, 7));
+}
+
 }  // namespace

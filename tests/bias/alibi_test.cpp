@@ -1,4 +1,4 @@
-#include "lockstep/bias/alibi.hpp"
+#include "lockstep/bias/distance.hpp"
 
 #include <gtest/gtest.h>
 

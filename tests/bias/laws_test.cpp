@@ -3,9 +3,8 @@
 
 #include "attend/contract_kernels.hpp"
 #include "conformance/bias.hpp"
-#include "lockstep/bias/alibi.hpp"
-#include "lockstep/bias/none.hpp"
-#include "lockstep/bias/relative.hpp"
+#include "lockstep/bias/distance.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

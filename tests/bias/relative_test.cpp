@@ -1,4 +1,4 @@
-#include "lockstep/bias/relative.hpp"
+#include "lockstep/bias/distance.hpp"
 
 #include <gtest/gtest.h>
 

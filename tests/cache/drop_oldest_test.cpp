@@ -8,7 +8,7 @@
 #include <lockstep/cache/contiguous.hpp>
 #include <lockstep/cache/paged.hpp>
 #include <lockstep/cache/ring.hpp>
-#include <lockstep/position/none.hpp>
+#include <lockstep/plain.hpp>
 #include <lockstep/position/rope.hpp>
 
 namespace {

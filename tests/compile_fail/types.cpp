@@ -17,6 +17,8 @@
 // expect: draft trees are offered under kernels Tiled and Specification
 // expect: an_error_text_needs_as_many_places_as_values|consteval function .*ErrorText
 // expect: an_error_text_needs_as_many_places_as_values|consteval function .*ErrorText
+// expect: two values of one type given, at most one is allowed
+// expect: no matching (member )?function
 // Element types, storage and policies that lack something.
 #include <lockstep/lockstep.hpp>
 
@@ -144,8 +146,22 @@ void use(const L& layer) {
 }
 
 void use(const ls::LayerWeights<Element>& weights) {
-  const Layer layer{{.hidden = 8, .head_dim = 2}, weights};
+#if LOCKSTEP_BAD == 20
+  const Layer layer{{.hidden = 8, .head_dim = 2}, weights, ls::Causal{}, ls::Causal{}};
+#else
+  const Layer layer{{.hidden = 8, .head_dim = 2}, weights, ls::Causal{}};
+#endif
   use(layer);
 }
+
+struct Shifts {
+#if LOCKSTEP_BAD == 21
+  void shift(float*, ls::Index) const {}
+#else
+  void shift(float*, ls::Index) const noexcept {}
+#endif
+  ls::Status check_shift(ls::Index) const noexcept { return {}; }
+};
+void use(Storage& cache) { cache.drop_oldest(0, Shifts{}); }
 
 int main() {}

@@ -1,11 +1,14 @@
 // Every wrong argument of attend(), over one cache, a list of caches and plain memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "errors/refusal.hpp"
@@ -100,6 +103,8 @@ const Row rows[] = {
     {"QueryOfStridesBeyondMemory", any_form, {invalid, "q", "strides", "2^63"}, [](Scene& s) { s.q.stride[1] = far; }},
     {"QueryOfAnotherHeadDim", any_form, {invalid, "q", "head_dim 8", "6"}, [](Scene& s) { s.q.extent[3] = 8; }},
     {"QueryHeadsNoMultiple", any_form, {invalid, "heads", "3 query heads over 2", "multiples"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = 3; }},
+    {"QueryHeadsBeyond31Bits", any_form, {invalid, "heads", "2147483648 query heads over 2", "below 2^31"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = Index{1} << 31; s.q.stride[2] = 0; }},
+    {"StreamsOverContext", any_form, {invalid, "context", "overlaps dropout_streams", "its own"}, [](Scene& s) { s.options.dropout_streams = {reinterpret_cast<const std::uint32_t*>(s.context_memory.data()), static_cast<std::size_t>(s.batch)}; }},
     {"QueryWithoutHeads", any_form, {invalid, "heads", "0 query heads over 2", "multiples"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = 0; }},
     {"ContextOfAnotherBatch", any_form, {invalid, "context", "[3, 3, 4, 4]", "3, 4, 4]"}, [](Scene& s) { s.context.extent[0] = 3; }},
     {"ContextOfAnotherLength", any_form, {invalid, "context", "2, 4, 4]", "3, 4, 4]"}, [](Scene& s) { s.context.extent[1] = 2; }},
@@ -161,6 +166,41 @@ TEST_P(AttendRefuses, BeforeAnythingIsWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Errors, AttendRefuses, testing::ValuesIn(rows), errors::RowName());
+
+TEST(AttendRefuses, PlainKeysAndValuesInTheContextsMemory) {
+  std::vector<float> memory(1000, 0.5F);
+  const auto q = View<const float, 3>::contiguous(memory.data() + 500, {3, 4, 6});
+  const ls::PlainKeyValues<float> plain{View<const float, 3>::contiguous(memory.data(), {5, 2, 6}),
+                                        View<const float, 3>::contiguous(memory.data() + 60, {5, 2, 6})};
+  for (const auto& [name, at] : {std::pair{"keys", 59}, {"values", 119}}) {
+    const auto context = View<float, 3>::contiguous(memory.data() + at, {3, 4, 6});
+    const auto before = memory;
+    EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&, &view = context] { ls::attend(q, plain, view); }),
+                                   {invalid, "context", "overlaps " + std::string(name), "its own"}));
+    EXPECT_EQ(memory, before);
+  }
+  ls::attend(q, plain, View<float, 3>::contiguous(memory.data() + 120, {3, 4, 6}));
+}
+
+TEST(AttendWorkspaceBytes, AreANumberForArgumentsThatAreRefused) {
+  Scene scene(cache_list);
+  constexpr Index most = std::numeric_limits<Index>::max();
+  const auto bytes = [&] {
+    return std::min(ls::attend_workspace_bytes<Mask, ls::Dropout>(scene.q, scene.pointers, scene.options),
+                    ls::attend_tree_workspace_bytes<Mask, ls::Dropout>(scene.q, scene.pointers, scene.options));
+  };
+  const Index right = bytes();
+  EXPECT_GT(right, 0);
+  scene.pointers.pop_back();
+  EXPECT_GT(bytes(), 0);
+  scene.pointers[0] = nullptr;
+  EXPECT_GT(bytes(), 0);
+  for (const std::size_t axis : {0U, 1U, 2U, 3U}) {
+    Scene wide(one_cache);
+    wide.q.extent[axis] = most;
+    EXPECT_GT((ls::attend_workspace_bytes<Mask, ls::Dropout>(wide.q, wide.caches[0], wide.options)), right) << axis;
+  }
+}
 
 TEST(AttendTakes, TheSceneThatTheRowsSpoil) {
   for (const Form form : {one_cache, cache_list}) {

@@ -16,7 +16,7 @@
 #include "lockstep/cache/paged.hpp"
 #include "lockstep/cache/ring.hpp"
 #include "lockstep/cache/save.hpp"
-#include "lockstep/position/none.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/position/rope.hpp"
 
 namespace ls = lockstep;
@@ -81,6 +81,11 @@ struct Scene {
     cache.set_table(rope().identity());
   }
   View<float, 3> out_view(Index tokens, Index dim) { return View<float, 3>::contiguous(out.data(), {2, tokens, dim}); }
+  // One token within the cache's memory.
+  View<const float, 3> own(Index dim) { return View<const float, 3>::contiguous(cache.block(0, 0).keys, {1, 2, dim}); }
+  View<float, 3> own_to_write() {
+    return View<float, 3>::contiguous(const_cast<float*>(cache.block(0, 0).keys), {20, 2, 4});
+  }
   void keep(Index context, std::vector<Index> path) { cache.keep(context, path); }
   std::string state() const {
     return content(cache) + std::to_string(pool.free_pages()) + std::to_string(cache.bytes()) +
@@ -107,6 +112,12 @@ std::vector<Row<Cache>> table() {
     {"AppendFewerValues", {invalid, "values", "[1, 2, 5]", "[2, 2, 5]"}, [](S& s) { s.cache.append(keys(2), values(1)); }},
     {"AppendNull", {invalid, "values", "null", "[2, 2, 5]"}, [](S& s) { s.cache.append(keys(2), null(values(2))); }},
     {"AppendFarAway", {invalid, "keys", "strides", "2^63"}, [](S& s) { s.cache.append(far(keys(3)), values(3)); }},
+    {"AppendFromItself", {invalid, "cache", "overlaps keys", "of its own"}, [](S& s) { s.cache.append(s.own(4), values(1)); }},
+    {"AppendValuesFromItself", {invalid, "cache", "overlaps values", "of its own"}, [](S& s) { s.cache.append(keys(1), s.own(5)); }},
+    {"WriteFromItself", {invalid, "cache", "overlaps keys", "of its own"}, [](S& s) { s.cache.write(3, s.own(4), values(1)); }},
+    {"WriteCircularFromItself", {invalid, "cache", "overlaps values", "of its own"}, [](S& s) { s.cache.write_circular(3, keys(1), s.own(5)); }},
+    {"ImportFromItself", {invalid, "cache", "overlaps keys", "of its own"}, [](S& s) { s.cache.import(s.own(4), values(1), ls::Order::token_head_dim); }},
+    {"ExportIntoItself", {invalid, "out", "overlaps cache", "of its own"}, [](S& s) { s.cache.export_keys(s.own_to_write(), ls::Order::token_head_dim); }},
     {"ReserveNegative", {too_long, "cache", "-1 tokens", ""}, [](S& s) { s.cache.reserve(-1); }},
     {"ReserveTooMany", {too_long, "cache", "22 tokens", ""}, [](S& s) { s.cache.reserve(22); }},
     {"WriteBeforeTheStart", {too_long, "first", "-1", "0 to 20"}, [](S& s) { s.cache.write(-1, keys(1), values(1)); }},
@@ -213,6 +224,40 @@ TYPED_TEST(CacheRefuses, TokensOnceItWasMovedFrom) {
   EXPECT_EQ(content(cache).size(), content(Contiguous()).size());
 }
 
+// A stream as save_cache() would write it for a cache that stands at `length` and holds the last `held` tokens: keys 0,
+// values their distance from the end.
+std::string stream_at(Index length, Index held) {
+  std::string bytes;
+  ls::detail::StreamHash hash;
+  const auto put = [&](const void* data, std::size_t n) {
+    hash.add(data, n);
+    bytes.append(static_cast<const char*>(data), n);
+  };
+  ls::detail::SavedHeader header;
+  header.storage = ls::detail::storage_code<float>();
+  header.shape = shape;
+  header.length = length;
+  header.missing = {0, length - held};
+  put(&header, sizeof header);
+  Index left = held;
+  for (Index place = length - held; place < length;) {
+    const Index count = std::min(length - place, 256 - place % 256);
+    for (Index g = 0; g < shape.kv_heads; ++g) {
+      for (Index i = 0; i < count * shape.head_dim; ++i) put("\0\0\0", 4);
+      for (Index t = 0; t < count; ++t)
+        for (Index d = 0; d < shape.v_head_dim; ++d) {
+          const float value = static_cast<float>(left - t);
+          put(&value, sizeof value);
+        }
+    }
+    place += count;
+    left -= count;
+  }
+  const std::uint64_t sum = hash.value;
+  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  return bytes;
+}
+
 TEST(PagedCacheRefuses, WhatNoPoolHolds) {
   const auto refused = [](auto&& call, const errors::Refusal& refusal) {
     EXPECT_TRUE(errors::is_refusal(errors::outcome_of(call), refusal));
@@ -248,6 +293,33 @@ TEST(PagePool, NamesItsPagesAlsoWhenItWasMovedFrom) {
   EXPECT_EQ(pool.shape(), shape);
 }
 
+TEST(PagedCacheRefuses, AStreamForWhichItHasNoPagesBeforeItTakesMemory) {
+  const ls::PagePool<float> pool(shape, 4);
+  Paged cache(pool, Index{1} << 41);
+  std::istringstream in(stream_at(Index{1} << 40, 40));
+  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { ls::restore_cache(cache, in); }),
+                                 {too_long, "pages", "needs 4294967296", "allowed 4"}));
+  EXPECT_EQ(pool.free_pages(), 4);
+  EXPECT_EQ(cache.length(), 0);
+}
+
+TEST(GrowingCacheRefuses, WhatItWouldFreeWhileItReads) {
+  Contiguous cache(shape, 600, {.initial = 0});
+  cache.append(keys(256), values(256));
+  const auto own = View<const float, 3>::contiguous(cache.block(0, 0).keys, {1, 2, 4});
+  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { cache.append(own, values(1)); }),
+                                 {invalid, "cache", "overlaps keys", "of its own"}));
+  EXPECT_EQ(cache.length(), 256);
+}
+
+TEST(CacheMemoryRefuses, AddressesBetweenCacheLines) {
+  alignas(64) static std::byte memory[1 << 16];
+  const ls::MemorySource odd{[](void*, std::size_t, std::size_t) -> void* { return memory + 8; },
+                             [](void*, void*, std::size_t, std::size_t) noexcept {}, nullptr};
+  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { const Contiguous made(shape, 100, {.source = odd}); }),
+                                 {invalid, "memory source", "an address between", "multiples of 64"}));
+}
+
 TEST(ModelCacheRefuses, ARollbackThatOneLayerCannotMakeAndChangesNone) {
   ls::ModelCache<Contiguous, Ring> model;
   model.add(Contiguous(shape, 1000));
@@ -261,40 +333,6 @@ TEST(ModelCacheRefuses, ARollbackThatOneLayerCannotMakeAndChangesNone) {
   EXPECT_EQ(model.layer<Ring>(1).length(), 600);
   model.rollback(step);  // nothing is needed at the start
   EXPECT_EQ(model.length(), 0);
-}
-
-// A stream as save_cache() would write it for a cache that stands at `length` and holds the last `held` tokens: keys 0,
-// values their distance from the end.
-std::string stream_at(Index length, Index held) {
-  std::string bytes;
-  ls::detail::StreamHash hash;
-  const auto put = [&](const void* data, std::size_t n) {
-    hash.add(data, n);
-    bytes.append(static_cast<const char*>(data), n);
-  };
-  ls::detail::SavedHeader header;
-  header.storage = ls::detail::storage_code<float>();
-  header.shape = shape;
-  header.length = length;
-  header.missing = {0, length - held};
-  put(&header, sizeof header);
-  Index left = held;
-  for (Index place = length - held; place < length;) {
-    const Index count = std::min(length - place, 256 - place % 256);
-    for (Index g = 0; g < shape.kv_heads; ++g) {
-      for (Index i = 0; i < count * shape.head_dim; ++i) put("\0\0\0", 4);
-      for (Index t = 0; t < count; ++t)
-        for (Index d = 0; d < shape.v_head_dim; ++d) {
-          const float value = static_cast<float>(left - t);
-          put(&value, sizeof value);
-        }
-    }
-    place += count;
-    left -= count;
-  }
-  const std::uint64_t sum = hash.value;
-  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
-  return bytes;
 }
 
 TEST(RingCache, StandsAtPlacesThatTakeAllBits) {

@@ -155,6 +155,7 @@ constexpr Index far = Index{1} << 61;
 
 // clang-format off
 const Row rows[] = {
+    {"StreamsOverY", any_form, {invalid, "y", "overlaps dropout_streams", "its own"}, [](Scene& s) { s.options.dropout_streams = {reinterpret_cast<const std::uint32_t*>(s.y_memory.data()), static_cast<std::size_t>(s.batch)}; }},
     {"XOfAnotherHidden", any_form, {invalid, "x", "3, 7]", "3, 8]"}, [](Scene& s) { s.x.extent[2] = 7; }},
     {"XNull", any_form, {invalid, "x", "null", "3, 8]"}, [](Scene& s) { s.x.data = nullptr; }},
     {"XOfNegativeBatch", any_form, {invalid, "x", "[-1, 3, 8]", "from 0"}, [](Scene& s) { s.x.extent[0] = s.y.extent[0] = -1; }},

@@ -72,4 +72,35 @@ TEST(LimitedCache, RefusesRowsThatSeeWhatWasPushedOut) {
   EXPECT_NE(scene.check(600, ls::SlidingWindow(600)), "");
 }
 
+TEST(LimitedCache, RefusesLogitsOfKeysThatWerePushedOut) {
+  Scene<ls::SlidingWindow> scene{ls::SlidingWindow(window)};
+  scene.append(2 * 256 + window);
+  const Index kv_len = scene.cache.length();
+  std::vector<float> logits(static_cast<std::size_t>(2 * (kv_len + 1)));
+  const auto view = [&](Index keys) { return ls::View<float, 4>::contiguous(logits.data(), {1, 2, 1, keys}); };
+  expect_names(scene.layer.check(scene.in(1), scene.cache, scene.out(1), {.raw_logits = view(kv_len + 1)}).message(),
+               "raw_logits", "with a cache that does not hold places 0 to");
+  const auto q = ls::View<const float, 3>::contiguous(scene.x.data(), {1, 2, 4});
+  ls::AttendOptions<float, ls::SlidingWindow> options{.mask = ls::SlidingWindow(window)};
+  options.raw_logits = view(kv_len);
+  expect_names(ls::check_attend<ls::SlidingWindow>(q, scene.cache,
+                                                   ls::View<float, 3>::contiguous(scene.y.data(), {1, 2, 4}), options)
+                   .message(),
+               "raw_logits", "with a cache that does not hold places 0 to");
+}
+
+/// Says that it is nearly full.
+struct NearlyFull : ls::RingCache<float> {
+  using ls::RingCache<float>::RingCache;
+  Index length() const noexcept { return capacity() - 5; }
+};
+
+TEST(LimitedCache, RefusesMoreThanItWillEverTakeAlsoInPieces) {
+  const NearlyFull cache(ls::CacheShape{1, 4, 4}, window, slack);
+  EXPECT_TRUE(ls::detail::check_append_all(cache, 5).ok());
+  const ls::Status status = ls::detail::check_append_all(cache, 6);
+  EXPECT_EQ(status.code(), ls::StatusCode::length_error);
+  expect_names(status.message(), "cache", "6 tokens to append to 4611686018427387899, allowed 4611686018427387904");
+}
+
 }  // namespace

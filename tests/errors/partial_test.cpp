@@ -75,6 +75,7 @@ const Row rows[] = {
     {"CachePlaceNegative", {invalid, "cache_place", "-1024", "from 0"}, [](Scene& s) { s.options.cache_place = -1024; s.attend(); }},
     {"CachePlaceFarAway", {invalid, "cache_place", "9223372036854774784", "from 0"}, [](Scene& s) { s.options.cache_place = most / 1024 * 1024; s.attend(); }},
     {"PlacesNoSplit", {invalid, "places", "1 to 1024", "multiples of 1024"}, [](Scene& s) { s.options.places = {1, 1024}; s.attend(); }},
+    {"PlacesReversed", {invalid, "places", "2048 to 1024", "multiples of 1024"}, [](Scene& s) { s.options.places = {2048, 1024}; s.attend(); }},
     {"PlacesThatEndWithinASplit", {invalid, "places", "0 to 1050", "last key 1100"}, [](Scene& s) { s.options.places = {0, 1050}; s.attend(); }},
     {"WindowOfNoKeys", {invalid, "mask", "0 keys", "at least 1"}, [](Scene& s) { s.options.mask.window = 0; s.attend(); }},
     {"ScaleNan", {invalid, "scale", "nan", "numbers from"}, [](Scene& s) { s.options.logits.given = std::numeric_limits<double>::quiet_NaN(); s.attend(); }},
@@ -127,6 +128,11 @@ TEST(PartialRefuses, KeysThatTheCacheNoLongerHolds) {
   EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { attend(600); }),
                                  {invalid, "mask", "row 0, which sees keys", "which the cache no longer holds"}));
   EXPECT_TRUE(scene.partial.splits().empty());
+  scene.q.extent[0] = Index{1} << 57;  // looked at one by one it would never end
+  scene.q.stride[0] = 0;
+  EXPECT_TRUE(
+      errors::is_refusal(errors::outcome_of([&] { attend(20); }), {too_long, "q", "144115188075855872", "63 bits"}));
+  scene.q = Scene().q;
   attend(20);
   EXPECT_EQ(scene.partial.splits().size(), 2);
 }

@@ -147,8 +147,8 @@ const Row rows[] = {
     {"GroupNegative", {invalid, "group_size", "-2", "at least 1"}, [](Scene& s) { (void)ls::repeat_kv_heads(s.keys(2), -2); }},
     {"RepeatNull", {invalid, "source", "null", "[2, 2, 3]"}, [](Scene& s) { (void)ls::repeat_kv_heads(without_memory(s.keys(2)), 2); }},
     {"RepeatBeyond63Bits", {invalid, "group_size", "4611686018427387904", ""}, [](Scene& s) { (void)ls::repeat_kv_heads(s.keys(2), Index{1} << 62); }},
-    {"CausalMatrixOfNegativeRows", {invalid, "q_len, kv_len", "-1, 3", "at least 0"}, [](Scene&) { (void)ls::causal_mask(-1, 3, 0); }},
-    {"CausalMatrixOfNegativeKeys", {invalid, "q_len, kv_len", "3, -1", "at least 0"}, [](Scene&) { (void)ls::causal_mask(3, -1, 0); }},
+    {"CausalMatrixOfNegativeRows", {invalid, "q_len, kv_len", "-1, 3", "0 to"}, [](Scene&) { (void)ls::causal_mask(-1, 3, 0); }},
+    {"CausalMatrixOfNegativeKeys", {invalid, "q_len, kv_len", "3, -1", "0 to"}, [](Scene&) { (void)ls::causal_mask(3, -1, 0); }},
 };
 // clang-format on
 

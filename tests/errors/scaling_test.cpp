@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "errors/refusal.hpp"
-#include "lockstep/position/scaling.hpp"
-#include "lockstep/position/multimodal_rope.hpp"
 #include "lockstep/position/rope.hpp"
+#include "lockstep/position/scaling.hpp"
 
 namespace ls = lockstep;
 using errors::invalid;

@@ -7,17 +7,16 @@
 #include <utility>
 
 #include "errors/refusal.hpp"
-#include "lockstep/bias/alibi.hpp"
-#include "lockstep/bias/relative.hpp"
+#include "lockstep/bias/distance.hpp"
 #include "lockstep/cache/contiguous.hpp"
 #include "lockstep/executor/hook.hpp"
-#include "lockstep/executor/serial.hpp"
 #include "lockstep/heads/repeated.hpp"
 #include "lockstep/kernel/materialized.hpp"
 #include "lockstep/kernel/specification.hpp"
 #include "lockstep/kernel/tiled.hpp"
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/norm/qk_norm.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/projection/packed.hpp"
 #include "lockstep/sinks/learned.hpp"
@@ -80,6 +79,8 @@ const Row rows[] = {
     {"PlacedOtherColumns", {invalid, "weight", "[1, 3]", "[1, 2]"}, [] { ls::PackedWeights<float>(3, 2).place(0, everywhere<2>({1, 3}), {}); }},
     {"PlacedNull", {invalid, "weight", "null", "[1, 2]"}, [] { ls::PackedWeights<float>(3, 2).place(0, View<const float, 2>(nullptr, {1, 2}, {2, 1}), {}); }},
     {"PlacedBiasTooShort", {invalid, "bias", "[1]", "[2]"}, [] { ls::PackedWeights<float>(3, 2).place(0, everywhere<2>({2, 2}), everywhere<1>({1})); }},
+    {"PlacedInMovedFrom", {too_long, "first", "0 and 1 rows", "0 to 0"}, [] { ls::PackedWeights<float> from(3, 2); const auto to = std::move(from); from.place(0, everywhere<2>({1, 2}), {}); }},
+    {"RepeatAtTheEndOf63Bits", {invalid, "source", "strides", "2^63"}, [] { (void)ls::repeat_kv_heads(View<const float, 3>(&one, {1, 2, 8}, {1, most / 4 - 7, 1}), 2); }},
     {"CausalMatrixFarAway", {invalid, "offset", "9223372036854775807", "2^62"}, [] { (void)ls::causal_mask(1, 1, most); }},
     {"CausalMatrixFarBehind", {invalid, "offset", "-9223372036854775808", "2^62"}, [] { (void)ls::causal_mask(1, 1, least); }},
     {"RepeatNothingTooOften", {invalid, "group_size", "4611686018427387904", "63 bits"}, [] { (void)ls::repeat_kv_heads(everywhere<3>({0, 2, 3}), Index{1} << 62); }},

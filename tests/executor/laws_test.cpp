@@ -9,8 +9,8 @@
 
 #include "conformance/executor.hpp"
 #include "lockstep/executor/hook.hpp"
-#include "lockstep/executor/serial.hpp"
 #include "lockstep/executor/thread_pool.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -1,12 +1,12 @@
 // Golden bits of what attention stands on: the numeric functions over their ranges, and projections.
 #include <bit>
-#include <lockstep/executor/serial.hpp>
+#include <lockstep/dropout/dropout.hpp>
 #include <lockstep/numeric/exp.hpp>
 #include <lockstep/numeric/log.hpp>
-#include <lockstep/numeric/philox.hpp>
 #include <lockstep/numeric/power.hpp>
 #include <lockstep/numeric/tanh.hpp>
 #include <lockstep/numeric/trig.hpp>
+#include <lockstep/plain.hpp>
 
 #include "cases.hpp"
 #include "kernel_instances.hpp"

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "conformance/heads.hpp"
-#include "lockstep/heads/grouped.hpp"
 #include "lockstep/heads/repeated.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

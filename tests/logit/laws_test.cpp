@@ -3,9 +3,9 @@
 
 #include "attend/contract_kernels.hpp"
 #include "conformance/logit.hpp"
-#include "lockstep/logit/scaled.hpp"
 #include "lockstep/logit/soft_cap.hpp"
 #include "lockstep/numeric/rounded.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -1,4 +1,4 @@
-#include "lockstep/logit/scaled.hpp"
+#include "lockstep/plain.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include "attend/contract_kernels.hpp"
 #include "conformance/norm.hpp"
-#include "lockstep/norm/none.hpp"
 #include "lockstep/norm/qk_norm.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -4,10 +4,9 @@
 #include <set>
 #include <vector>
 
-#include "lockstep/position/scaling.hpp"
-#include "lockstep/position/multimodal_rope.hpp"
-#include "lockstep/position/none.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/position/rope.hpp"
+#include "lockstep/position/scaling.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

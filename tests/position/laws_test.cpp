@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "conformance/position.hpp"
-#include "lockstep/position/scaling.hpp"
-#include "lockstep/position/multimodal_rope.hpp"
-#include "lockstep/position/none.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/position/rope.hpp"
+#include "lockstep/position/scaling.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -1,12 +1,10 @@
-#include "lockstep/position/multimodal_rope.hpp"
+#include "lockstep/position/rope.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <vector>
-
-#include "lockstep/position/rope.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

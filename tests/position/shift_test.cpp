@@ -7,8 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "lockstep/position/multimodal_rope.hpp"
-#include "lockstep/position/none.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/position/scaling.hpp"
 

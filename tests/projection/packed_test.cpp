@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lockstep/executor/hook.hpp"
-#include "lockstep/executor/serial.hpp"
+#include "lockstep/plain.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

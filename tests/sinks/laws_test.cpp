@@ -3,8 +3,8 @@
 
 #include "conformance/sinks.hpp"
 #include "fixture.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/sinks/learned.hpp"
-#include "lockstep/sinks/none.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -98,6 +98,25 @@ TYPED_TEST(Executors, AConstLayerServesManyThreadsAtOnce) {
   }
 }
 
+TEST(SmallWork, StaysOnTheCallerWithTheBitsOfThreads) {
+  using Serial = ls::Attention<float, 6, 2, ls::Rope<ls::HalfSplit>>;
+  using Hooked = ls::Attention<float, 6, 2, ls::Rope<ls::HalfSplit>, ls::Hook>;
+  const auto table = rope<float>(shape.head_dim, 900);
+  const auto x = numbers<float>(900 * shape.hidden, 73);
+  TestPool pool{TaskOrder::threads};
+  const auto layer = make_layer<Hooked>(shape, table, pool.hook(3, ls::parallel_from_nanoseconds));
+  auto cache = layer.make_cache(900);
+  std::vector<float> y(x.size());
+  const auto forward = [&](Index first, Index rows) {
+    pool.calls = 0;
+    layer.forward(rows_of(x, first, rows, shape.hidden), cache, rows_of(y, first, rows, shape.hidden));
+    return pool.calls;
+  };
+  for (Index i = 0; i < 4; ++i) EXPECT_EQ(forward(i, 1), 0) << i;
+  EXPECT_GT(forward(4, 896), 0);
+  EXPECT_TRUE(same_bits(full(make_layer<Serial>(shape, table), x).y, y, shape.hidden));
+}
+
 // One row goes through four panels of 64 outputs at a time; what is left over goes with neighbours that are another
 // thread's. That none is written twice, with the same numbers, is what the thread sanitizer sees.
 TEST(ProjectionOfOneRow, WritesEachNumberOnce) {

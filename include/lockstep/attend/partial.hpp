@@ -165,23 +165,25 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
     return Status::invalid("cache_place", "given {}, allowed multiples of {} from 0", options.cache_place, split_keys);
   const KeyRange all{options.cache_place, options.cache_place + cache.length()};
   const KeyRange places = covered(options, cache);
-  if (!places.empty() && (places.first % split_keys != 0 || (places.last % split_keys != 0 && places.last != all.last)))
+  if (options.places.first > options.places.last ||
+      (!places.empty() &&
+       (places.first % split_keys != 0 || (places.last % split_keys != 0 && places.last != all.last))))
     return Status::invalid("places", "given {} to {}, allowed multiples of {}, and the cache's last key {} as the end",
                            options.places.first, options.places.last, split_keys, all.last);
   if (Status s = first_error(check_offset(options.offset), check_logits<C>(options.logits, head_dim),
                              check_policy(options.bias, heads), check_mask(options.mask, 1, q_len, all.last, heads));
       !s.ok())
     return s;
+  Index numbers = 0;
+  if (__builtin_mul_overflow(q_len * heads, ceil_div(cache.length(), split_keys), &numbers) ||
+      __builtin_mul_overflow(numbers, cache.shape().v_head_dim * static_cast<Index>(sizeof(C)), &numbers))
+    return Status::length("q", "given {}, allowed what 63 bits of bytes hold for all splits", query.extent);
   const KeyRange gone = missing_after(cache, 0);
   const KeyRange missing = intersection(places, {all.first + gone.first, all.first + gone.last});
   for (Index i = 0; i < q_len && !missing.empty(); ++i)
     for (Index head = 0; head < heads; ++head)
       if (Status s = check_held(options.mask, QueryRow{0, head, i, options.offset + i}, all.last, missing); !s.ok())
         return s;
-  Index numbers = 0;
-  if (__builtin_mul_overflow(q_len * heads, ceil_div(cache.length(), split_keys), &numbers) ||
-      __builtin_mul_overflow(numbers, cache.shape().v_head_dim * static_cast<Index>(sizeof(C)), &numbers))
-    return Status::length("q", "given {}, allowed what 63 bits of bytes hold for all splits", query.extent);
   return check_apart({{"q", bytes_of(query)}}, {{"workspace", bytes_of(options.workspace)}});
 }
 

@@ -68,6 +68,7 @@ class BlockArray {
 
   Index blocks() const noexcept { return blocks_; }
   Index bytes() const noexcept { return static_cast<Index>(memory_.size()); }
+  ByteRange memory() const noexcept { return bytes_of(View<std::byte, 1>::contiguous(memory_.data(), {bytes()})); }
   const MemorySource& source() const noexcept { return memory_.source(); }
 
   WritableBlock<S> block(Index kv_head, Index b) const noexcept {

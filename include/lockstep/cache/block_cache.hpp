@@ -17,6 +17,7 @@ struct Restore;  // cache/save.hpp
 /// the class that derives from it, says where blocks lie and offers, to this class as a friend,
 /// - `make_room(first, last)`: makes places [first, last) writable, or raises and changes nothing;
 /// - `writable(kv_head, b)`: block b, where the places of interest are held or have been made room for;
+/// - `memory()`: the bytes in which blocks lie;
 /// - `settle()`: called after each change of the length; noexcept;
 /// - `release()`: gives back what holds no place below length(), called after it went down; noexcept;
 /// - of check_append(), check_truncate() and missing_after() its own, where those here do not say all.
@@ -131,7 +132,9 @@ class BlockCache {
   /// nothing. Errors: places beyond length() or missing; a policy of another table() or of wider rows; a shift that the
   /// policy refuses.
   template <class P>
-    requires requires(const P& position, Compute* row) { position.shift(row, Index{}); }
+    requires requires(const P& position, Compute* row) {
+      { position.shift(row, Index{}) } noexcept;
+    }
   void drop_oldest(Index tokens, const P& position, Index keep = 0) {
     if (keep < 0 || keep > length_) raise(Status::length("keep", "given {}, allowed 0 to {}", keep, length_));
     if (tokens < 0 || tokens > length_ - keep)
@@ -183,6 +186,7 @@ class BlockCache {
     if (tokens > capacity_) raise(Status::length("keys", "given {} tokens, allowed {}", tokens, capacity_));
     raise_unless_ok(check_shape("keys", given_keys, ordered(order, tokens, shape_.head_dim)));
     raise_unless_ok(check_shape("values", given_values, ordered(order, tokens, shape_.v_head_dim)));
+    raise_unless_ok(check_source(given_keys, given_values));
     const auto k = tokens_first(given_keys, order), v = tokens_first(given_values, order);
     if constexpr (is_quantised<S>) raise_unless_ok(check_numbers(k, v));
     self().make_room(0, tokens);
@@ -270,8 +274,14 @@ class BlockCache {
   Status check_rows(View<const Compute, 3> keys, View<const Compute, 3> values, Index tokens) const noexcept {
     if (Status s = check_shape("keys", keys, {tokens, shape_.kv_heads, shape_.head_dim}); !s.ok()) return s;
     if (Status s = check_shape("values", values, {tokens, shape_.kv_heads, shape_.v_head_dim}); !s.ok()) return s;
+    if (Status s = check_source(keys, values); !s.ok()) return s;
     if constexpr (is_quantised<S>) return check_numbers(keys, values);
     return {};
+  }
+  /// Refuses keys and values in the cache's own memory, which may move while they are read.
+  template <class U>
+  Status check_source(View<const U, 3> keys, View<const U, 3> values) const noexcept {
+    return check_apart({{"keys", bytes_of(keys)}, {"values", bytes_of(values)}}, {{"cache", self().memory()}});
   }
   static Status check_numbers(View<const float, 3> keys, View<const float, 3> values) noexcept {
     return first_error(check_finite("keys", keys), check_finite("values", values));
@@ -302,6 +312,7 @@ class BlockCache {
   template <Part part>
   void export_part(View<Value, 3> out, Order order, Index dim) const {
     raise_unless_ok(check_shape("out", out, ordered(order, length_, dim)));
+    raise_unless_ok(check_apart({{"cache", self().memory()}}, {{"out", bytes_of(out)}}));
     raise_unless_ok(check_places("cache", {0, length_}));
     const View<Value, 3> rows = tokens_first(out, order);
     [[maybe_unused]] const FloatEnvironment environment;

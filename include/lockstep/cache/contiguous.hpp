@@ -75,6 +75,7 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
     blocks_ = std::move(grown);
   }
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept { return blocks_.block(kv_head, b); }
+  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
   void settle() noexcept {}
   void release() noexcept {}
 

@@ -27,6 +27,7 @@ class PageStore {
   const CacheShape& shape() const noexcept { return shape_; }
   Index pages() const noexcept { return blocks_.blocks(); }
   Index bytes() const noexcept { return blocks_.bytes(); }
+  ByteRange memory() const noexcept { return blocks_.memory(); }
   Index page_bytes() const noexcept { return shape_.kv_heads * BlockBytes<S>(shape_).all(); }
   Index free_pages() const noexcept {
     const std::lock_guard lock(mutex_);
@@ -247,14 +248,13 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     if (first >= last) return;
     const Index needed = pages_needed(first, last);
     if (needed == 0) return;
+    raise_unless_ok(check_pages(needed));
     const Index held = pages(), wanted = std::max(held, ceil_div(last, block_keys));
     const auto all = static_cast<std::size_t>(held + needed);
     if (table_of_pages_.capacity() < all) table_of_pages_.reserve(all);
     // Those that replace shared pages wait at the end of the table for a moment.
-    if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); })) {
-      raise_unless_ok(check_pages(needed));
+    if (!store_->take(needed, [this](Index taken) noexcept { table_of_pages_.push_back(taken); }))
       raise(Status::length("pages", "given an append that needs {}, allowed fewer: other caches were faster", needed));
-    }
     for (Index b = first / block_keys; b < held && b * block_keys < last && pages() > wanted; ++b) {
       if (!store_->is_shared(page(b))) continue;
       std::swap(page(b), table_of_pages_.back());
@@ -263,6 +263,8 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     }
     drop_pages(wanted);  // another holder may have let go meanwhile: then a page that was taken is not needed
   }
+  /// Of the whole pool.
+  detail::ByteRange memory() const noexcept { return store_ == nullptr ? detail::ByteRange{} : store_->memory(); }
   void settle() noexcept {}
   void release() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
   /// Keeps the first `count` pages.

@@ -110,15 +110,12 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   Index places() const noexcept { return ring_ * block_keys; }
   /// The places that are lost, and those that are not among the last `tokens` of `length`.
   KeyRange without(Index tokens, Index length) const noexcept {
-    const KeyRange pushed_out{pinned_ * block_keys, length - tokens};
-    const KeyRange lost = this->missing_;
-    if (pushed_out.empty()) return lost;
-    if (lost.empty()) return pushed_out;
-    return {std::min(lost.first, pushed_out.first), std::max(lost.last, pushed_out.last)};
+    return hull(this->missing_, {pinned_ * block_keys, length - tokens});
   }
 
   void make_room(Index, Index) const noexcept {}
   // Lost is what was overwritten.
+  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
   void settle() noexcept { this->missing_ = without(places(), this->length_); }
   void release() noexcept {}
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept {

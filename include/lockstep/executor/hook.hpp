@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "lockstep/executor/serial.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/tasks.hpp"
 
 namespace lockstep {

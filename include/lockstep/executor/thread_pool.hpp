@@ -1,12 +1,13 @@
 // Eigen's thread pool as executor.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
 #include <unsupported/Eigen/CXX11/ThreadPool>
 
-#include "lockstep/executor/serial.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/tasks.hpp"
 
 namespace lockstep {
@@ -32,29 +33,34 @@ class ThreadPool {
   void run(Index n, F&& f) const {
     if (n <= 0) return;
     if (pool_ == nullptr || pool_->CurrentThreadId() >= 0) return Serial{}.run(n, f);
-    Pending pending;
+    Jobs<F> jobs{f};
     for (Index i = 1; i < n; ++i) {
-      pool_->Schedule([&pending, &f, i] {
-        f(i);
-        pending.count(-1);
-      });
-      pending.count(1);
+      pool_->Schedule([&jobs] { jobs.run_next(); });
+      jobs.count(1);
     }
     f(Index{0});
   }
 
  private:
-  /// Waits in the end for what has been scheduled, also where scheduling more fails: that stands on the caller's stack.
-  struct Pending {
+  /// What threads share, so that a task holds one pointer, for which std::function takes nothing from the heap. Waits
+  /// in the end for what has been scheduled, also where scheduling more fails: this stands on the caller's stack.
+  template <class F>
+  struct Jobs {
+    F& f;
+    std::atomic<Index> next{1};
     Index left = 0;  // below 0 for a moment where a task is done before it is counted
     std::mutex mutex{};
     std::condition_variable none_left{};
+    void run_next() {
+      f(next.fetch_add(1, std::memory_order_relaxed));
+      count(-1);
+    }
     void count(Index tasks) {
       const std::lock_guard lock(mutex);
       left += tasks;
       if (left == 0) none_left.notify_one();
     }
-    ~Pending() {
+    ~Jobs() {
       std::unique_lock lock(mutex);
       none_left.wait(lock, [this] { return left == 0; });
     }

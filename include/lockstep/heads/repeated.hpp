@@ -3,7 +3,7 @@
 
 #include "lockstep/aligned.hpp"
 #include "lockstep/concepts.hpp"
-#include "lockstep/heads/grouped.hpp"
+#include "lockstep/plain.hpp"
 
 namespace lockstep {
 

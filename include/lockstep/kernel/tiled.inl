@@ -269,16 +269,13 @@ struct TiledTask {
   /// Scales the queries and notes what each row may see.
   void load() noexcept {
     const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
-    seen = {std::numeric_limits<Index>::max(), 0};
+    seen = {};
     for (Index r = 0; r < part.rows; ++r) {
       const Index i = part.query_of(r), head = part.head_of(r);
       auto& row = *new (scratch.row + r) typename Scratch::Row{};
       row.q = call.row(i, head);
       row.range = rules.range(row.q, call.keys_of(row.q));
-      if (!row.range.empty()) {
-        seen.first = row.range.first < seen.first ? row.range.first : seen.first;
-        seen.last = row.range.last > seen.last ? row.range.last : seen.last;
-      }
+      seen = hull(seen, row.range);
       C* out = scratch.query_of(r);
       Index d = 0;
       if (call.query.stride[2] == 1)
@@ -545,17 +542,24 @@ template <class C, class Cache, class Rules>
   }
 }
 
-/// Folds the kept splits of some rows, split s of row r at state[s rows + r], and finishes.
+/// Folds `splits` kept splits of some rows, split s of row r at state[(s + 1) rows + r], into the rows at state[r],
+/// which have gone through others before if `goes_on`, and finishes them if `ends`.
 template <class C, class Cache, class Rules>
 [[gnu::noinline]] void fold_rows(Set, const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
-                                 Index splits, const TiledScratch<C>& scratch, const SplitState<C>* state,
-                                 const C* sums) noexcept {
+                                 Index splits, bool goes_on, bool ends, const TiledScratch<C>& scratch,
+                                 SplitState<C>* state, C* sums) noexcept {
   const VectorScope scope;
   TiledTask<C, Cache, Rules> task{call, rules, part, scratch};
   task.load();
-  for (Index s = 0; s < splits; ++s)
-    for (Index r = 0; r < part.rows; ++r)
-      if (const Index at = s * part.rows + r; state[at].seen)
-        task.fold(r, state[at].state, sums + at * scratch.o_stride);
-  task.finish();
+  const std::size_t row_bytes = static_cast<std::size_t>(scratch.o_stride) * sizeof(C);
+  for (Index r = 0; r < part.rows; ++r) {
+    auto& row = scratch.row[r];
+    if (goes_on) row.total = state[r].state, row.folded = state[r].seen;
+    if (goes_on) std::memcpy(scratch.row_sum_of(r), sums + r * scratch.o_stride, row_bytes);
+    for (Index at = part.rows + r; at <= splits * part.rows + r; at += part.rows)
+      if (state[at].seen) task.fold(r, state[at].state, sums + at * scratch.o_stride);
+    state[r] = {row.total, row.folded};
+    if (!ends) std::memcpy(sums + r * scratch.o_stride, scratch.row_sum_of(r), row_bytes);
+  }
+  if (ends) task.finish();
 }

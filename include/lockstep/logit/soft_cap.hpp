@@ -2,8 +2,8 @@
 #pragma once
 
 #include "lockstep/concepts.hpp"
-#include "lockstep/logit/scaled.hpp"
 #include "lockstep/numeric/tanh.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/simd/sets.hpp"
 
 namespace lockstep {

@@ -39,8 +39,9 @@ static_assert(Mask<Causal> && Mask<NoMask>);
 /// elsewhere. Errors: a length below 0, an offset beyond 2^62 on either side.
 template <class T = float>
 Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> causal_mask(Index q_len, Index kv_len, Index offset) {
-  if (q_len < 0 || kv_len < 0)
-    raise(Status::invalid("q_len, kv_len", "given {}, {}, allowed at least 0", q_len, kv_len));
+  constexpr Index most = std::numeric_limits<Eigen::Index>::max();
+  if (q_len < 0 || kv_len < 0 || q_len > most || kv_len > most)
+    raise(Status::invalid("q_len, kv_len", "given {}, {}, allowed 0 to {} each", q_len, kv_len, most));
   raise_unless_ok(detail::check_offset(offset));
   Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> mask(q_len, kv_len);
   for (Index i = 0; i < q_len; ++i)

@@ -57,16 +57,17 @@ class QkNorm {
   /// Weights as stored, copied. Errors: an epsilon that is negative or not finite.
   template <Element S>
     requires std::same_as<compute_t<S>, C>
-  QkNorm(View<const S, 1> query_weight, View<const S, 1> key_weight, double epsilon = 1e-6)
-      : epsilon_(static_cast<C>(epsilon)) {
+  QkNorm(View<const S, 1> query_weight, View<const S, 1> key_weight, double epsilon = 1e-6) {
     raise_unless_ok(detail::check_shape("query_norm", query_weight, query_weight.extent));
     raise_unless_ok(detail::check_shape("key_norm", key_weight, key_weight.extent));
-    if (!(epsilon >= 0) || !std::isfinite(static_cast<C>(epsilon)))
+    if (!(epsilon >= 0 && epsilon <= static_cast<double>(std::numeric_limits<C>::max())))
       raise(Status::invalid("epsilon", "given {}, allowed finite numbers from 0", epsilon));
     auto own = std::make_shared<Weights>();
     for (Index d = 0; d < query_weight.extent[0]; ++d) own->query.push_back(static_cast<C>(query_weight(d)));
     for (Index d = 0; d < key_weight.extent[0]; ++d) own->key.push_back(static_cast<C>(key_weight(d)));
     weights_ = std::move(own);
+    const FloatEnvironment environment;
+    epsilon_ = static_cast<C>(epsilon);
   }
 
   Status check(Index heads, Index kv_heads, Index head_dim) const noexcept {

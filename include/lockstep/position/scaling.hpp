@@ -61,6 +61,7 @@ enum class YarnRamp {
 /// 0.1 weight ln(factor) + 1. DeepSeek's mscale and mscale_all_dim are the weights of two of these, and their quotient
 /// is the magnitude.
 inline double yarn_magnitude(double factor, double weight = 1) noexcept {
+  const FloatEnvironment environment;
   return factor > 1 ? fma(rounded(0.1 * weight), log_positive(factor), 1.0) : 1;
 }
 

@@ -39,8 +39,8 @@ class PackedWeights {
     raise_unless_ok(check(out, in));
     out_ = out;
     in_ = in;
-    data_.resize(static_cast<std::size_t>(ceil_div(in, projection_block) * block_stride()));
     bias_.resize(static_cast<std::size_t>(round_up(out, panel)), no_bias);
+    data_.resize(static_cast<std::size_t>(ceil_div(in, projection_block) * block_stride()));
   }
   /// Whether such sizes are possible.
   static Status check(Index out, Index in) noexcept {
@@ -57,8 +57,8 @@ class PackedWeights {
   /// Errors: rows beyond out(), other shapes.
   template <class T>
   void place(Index first, View<const T, 2> weight, View<const T, 1> bias) {
-    if (first < 0 || first > out_ || weight.extent[0] > out_ - first)
-      raise(Status::length("first", "given {} and {} rows, allowed 0 to {}", first, weight.extent[0], out_));
+    if (first < 0 || first > out() || weight.extent[0] > out() - first)
+      raise(Status::length("first", "given {} and {} rows, allowed 0 to {}", first, weight.extent[0], out()));
     raise_unless_ok(detail::check_shape("weight", weight, {weight.extent[0], in_}));
     raise_unless_ok(detail::check_optional("bias", bias, {weight.extent[0]}));
     for (Index n = 0; n < weight.extent[0]; ++n)
@@ -73,10 +73,10 @@ class PackedWeights {
     for (Index n = 0; n < weight.extent[0]; ++n) bias_[static_cast<std::size_t>(first + n)] = widen(bias(n));
   }
 
-  Index out() const noexcept { return out_; }  ///< rows of W
-  Index in() const noexcept { return in_; }    ///< columns of W
+  Index out() const noexcept { return bias_.empty() ? 0 : out_; }  ///< rows of W; 0 once moved from
+  Index in() const noexcept { return in_; }                        ///< columns of W
   /// Elements from one block of 256 inputs to the next.
-  Index block_stride() const noexcept { return ceil_div(out_, panel) * projection_block * panel; }
+  Index block_stride() const noexcept { return ceil_div(out(), panel) * projection_block * panel; }
   /// The first block of panel p.
   const S* panel_data(Index p) const noexcept { return data_.data() + p * projection_block * panel; }
   /// The biases of panel p, zeros where there are none.
@@ -123,6 +123,9 @@ void project(View<const T, 2> x, const PackedWeights<S>& weights, View<Out, 2> y
   // A task is one panel and so many rows: weights of a panel come from memory once, rows stay in the second-level
   // cache. One row waits for memory: it takes four panels a quarter apart, because one core reads four streams faster
   // than one; what is left over at the end goes together with its neighbours, which are not written again.
+  // Panel after panel it reaches 0.90 instead of 0.95 of the read bandwidth, and 0.79 of the speed where weights are in
+  // cache. Tried without gain: eight panels at once, requests 8 to 32 steps ahead in each of the four, four panels that
+  // are not equally far apart at the end (fewer reads, but 5 to 14 % more code).
   constexpr Index task_rows = 192 * static_cast<Index>(sizeof(float)) / static_cast<Index>(sizeof(C));
   const Index panels = ceil_div(weights.out(), panel), quarter = panels / 4;
   const bool single = rows == 1 && quarter > 0;

@@ -1,4 +1,4 @@
-// Biases of a row in vectors. Included once for each instruction set; see add.hpp.
+// Biases of a row in vectors. Included once for each instruction set; see distance.hpp.
 
 /// s[i] = fma(slope, first + i, s[i]) for n logits; first and first + n are whole numbers below 2^24.
 template <class C>

@@ -1,4 +1,4 @@
-#include "lockstep/numeric/philox.hpp"
+#include "lockstep/dropout/dropout.hpp"
 
 #include <gtest/gtest.h>
 
