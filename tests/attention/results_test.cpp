@@ -1,5 +1,6 @@
 // Weights, log-sum-exp and context on request: what they mean, and that asking changes nothing.
 #include <cmath>
+#include <limits>
 
 #include "fixture.hpp"
 
@@ -76,7 +77,7 @@ TYPED_TEST(Results, OfChunksAreThePartsOfOnePass) {
   }
 }
 
-TYPED_TEST(Results, OfAShorterSequenceAreZeroBeyondItsKeys) {
+TYPED_TEST(Results, OfAShorterSequenceAreZeroBeyondItsKeysAndLogitsMinusInfinity) {
   const Index q_len = 3, short_len = 5, long_len = 270, kv_len = long_len + q_len;
   const auto fill = [&](Index length) {
     auto cache = this->layer.make_cache(length + q_len);
@@ -85,13 +86,17 @@ TYPED_TEST(Results, OfAShorterSequenceAreZeroBeyondItsKeys) {
     return cache;
   };
   std::vector caches{fill(short_len), fill(long_len)};
-  std::vector<float> y(at(2 * q_len * shape.hidden)), w(at(2 * shape.heads * q_len * kv_len), nan<float>());
+  std::vector<float> y(at(2 * q_len * shape.hidden)), w(at(2 * shape.heads * q_len * kv_len), nan<float>()), logits = w;
   this->layer.forward(ls::View<const float, 3>::contiguous(this->x.data(), {2, q_len, shape.hidden}), caches,
                       ls::View<float, 3>::contiguous(y.data(), {2, q_len, shape.hidden}),
-                      {.weights = ls::View<float, 4>::contiguous(w.data(), {2, shape.heads, q_len, kv_len})});
+                      {.weights = ls::View<float, 4>::contiguous(w.data(), {2, shape.heads, q_len, kv_len}),
+                       .raw_logits = ls::View<float, 4>::contiguous(logits.data(), {2, shape.heads, q_len, kv_len})});
   for (Index h = 0; h < shape.heads; ++h)
     for (Index i = 0; i < q_len; ++i) {
       const auto row = part(w, (h * q_len + i) * kv_len, kv_len);
+      const Index beyond = kv_len - short_len - q_len;
+      EXPECT_TRUE(same_bits(std::vector<float>(at(beyond), -std::numeric_limits<float>::infinity()),
+                            part(logits, (h * q_len + i + 1) * kv_len - beyond, beyond), beyond));
       EXPECT_GT(row[at(short_len + i)], 0.0F);
       EXPECT_TRUE(same_bits(std::vector<float>(at(kv_len - short_len - i - 1)),
                             part(row, short_len + i + 1, kv_len - short_len - i - 1), kv_len));

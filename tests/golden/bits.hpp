@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <lockstep/lockstep.hpp>
 #include <string>
@@ -138,10 +140,19 @@ inline std::vector<ls::InstructionSet> instruction_sets() {
   return sets;
 }
 
-/// Whether the environment asks for a set that this CPU lacks: nothing can be said then.
+/// Whether the environment asks for a set that this CPU lacks: nothing can be said then. A wish that is no set's name,
+/// or that is not followed though the CPU could, ends the program.
 inline bool wish_cannot_be_met() {
   const char* wish = std::getenv("LOCKSTEP_INSTRUCTION_SET");
-  return wish != nullptr && std::strcmp(wish, ls::name_of(ls::instruction_set())) != 0;
+  if (wish == nullptr) return false;
+  for (const ls::InstructionSet set : ls::all_instruction_sets)
+    if (std::strcmp(wish, ls::name_of(set)) == 0) {
+      if (!ls::cpu_has(set)) return true;
+      if (ls::instruction_set() == set) return false;
+    }
+  std::fprintf(stderr, "LOCKSTEP_INSTRUCTION_SET=%s is not followed: %s is in use\n", wish,
+               ls::name_of(ls::instruction_set()));
+  std::exit(1);
 }
 inline constexpr int exit_skipped = 77;
 
