@@ -612,4 +612,92 @@ TEST(AnExecutor, ThatThrowsLeavesARingAsItWas) {
   EXPECT_GT(failures, 200);
 }
 
+/// How often call() fails with an executor that throws at its first, second, ... use; check() follows each failure.
+template <class Call, class Check>
+int failures_of(Faulty& pool, Call&& call, Check&& check) {
+  for (int failures = 0;; ++failures) {
+    pool = {.what = Faulty::throws_half_way, .orderly_calls = failures};
+    try {
+      call();
+      pool = {};
+      return failures;
+    } catch (const std::runtime_error&) {
+      check();
+    }
+  }
+}
+
+TEST(AnExecutor, ThatThrowsFailsTreesAttentionPartsAndProjectionsToo) {
+  Faulty pool;
+  const Plain layer(shape.layer(), weights().views(), table(), pool.hook());
+  auto cache = layer.make_cache(1100);
+  fill(cache, 1030);
+  const std::vector<Index> parents{-1, 0, 0};
+  std::vector<float> y(at(3 * shape.hidden)), expected = y;
+  const auto tree = [&] {
+    layer.forward_tree(rows_of(input(), 0, 3, shape.hidden), parents, cache, rows_of(y, 0, 3, shape.hidden));
+  };
+  tree();
+  y.swap(expected);
+  cache.truncate(1030);
+  const std::string before = content(cache);
+  const auto unchanged = [&] { EXPECT_TRUE(content(cache) == before); };
+  EXPECT_GT(failures_of(pool, tree, unchanged), 2);
+  EXPECT_EQ(y, expected);
+  EXPECT_EQ(cache.length(), 1033);
+  cache.truncate(1030);
+
+  const auto q = View<const float, 3>::contiguous(input().data(), {3, shape.heads, shape.head_dim});
+  std::vector<float> context(at(3 * shape.heads * 4)), alone = context;
+  const auto view = [&](std::vector<float>& memory) {
+    return View<float, 3>::contiguous(memory.data(), {3, shape.heads, 4});
+  };
+  ls::attend(q, cache, view(alone));
+  const auto attend = [&] { ls::attend<ls::Hook>(q, cache, view(context), {.executor = pool.hook()}); };
+  EXPECT_GT(failures_of(pool, attend, unchanged), 1);
+  EXPECT_EQ(context, alone);
+
+  ls::Partial<float> partial;
+  const auto part = [&] { ls::attend_partial<ls::Hook>(q, cache, partial, {.offset = 1027, .executor = pool.hook()}); };
+  EXPECT_GT(failures_of(pool, part, [&] { EXPECT_EQ(partial.q_len(), 0); }), 0);
+  context.assign(context.size(), 0);
+  ls::finish(partial, view(context));
+  EXPECT_EQ(context, alone);
+
+  ls::PackedWeights<float> packed(200, shape.hidden);
+  packed.place(0, View<const float, 2>::contiguous(input().data(), {200, shape.hidden}), {});
+  std::vector<float> product(at(3 * 200)), serial = product;
+  const auto x = rows_of(input(), 0, 3, shape.hidden);
+  ls::project(x, packed, rows_of(serial, 0, 3, 200), ls::Serial{});
+  const auto project = [&] { ls::project(x, packed, rows_of(product, 0, 3, 200), pool.hook()); };
+  EXPECT_GT(failures_of(pool, project, unchanged), 0);
+  EXPECT_EQ(product, serial);
+}
+
+TEST(AnExecutor, ThatThrowsLeavesAForkAndWhatItWasForkedFromAsTheyWere) {
+  using OnPages = ls::Attention<float, ls::Dynamic, ls::Dynamic, ls::Specification, ls::PagedCache<>, ls::Hook>;
+  Faulty pool;
+  const OnPages layer(shape.layer(), weights().views(), pool.hook());
+  const ls::PagePool<float> pages(cache_shape, 6);
+  OnPages::Cache parent(pages, 600);
+  fill(parent, 300);
+  OnPages::Cache fork = parent.fork();
+  const std::string before = content(parent);
+  std::vector<float> y(at(5 * shape.hidden));
+  const auto forward = [&] {
+    layer.forward(rows_of(input(), 0, 5, shape.hidden), fork, rows_of(y, 0, 5, shape.hidden));
+  };
+  EXPECT_GT(failures_of(pool, forward,
+                        [&] {
+                          EXPECT_TRUE(content(parent) == before);
+                          EXPECT_TRUE(content(fork) == before);
+                        }),
+            1);
+  EXPECT_TRUE(content(parent) == before);
+  EXPECT_EQ(fork.length(), 305);
+  fork.truncate(0);
+  parent.truncate(0);
+  EXPECT_EQ(pages.free_pages(), 6);
+}
+
 }  // namespace

@@ -44,7 +44,7 @@ C rule_6(C x) {
   return std::ldexp(p, static_cast<int>(n));
 }
 
-// An offline run over every float gave the same bounds; the stride keeps builds without an FMA unit below seconds.
+// Every float is the sweep's; the stride keeps builds without an FMA unit below seconds.
 TEST(ExpNonpositive, ErrorIsAtMostTheStatedUlpOverEvery31stFloat) {
   const FloatEnvironment environment;
   using K = ExpConstants<float>;
