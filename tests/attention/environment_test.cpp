@@ -1,4 +1,7 @@
 // The host's floating-point environment: changes no bit, and is as before after every call.
+#include <atomic>
+#include <lockstep/executor/thread_pool.hpp>
+
 #include "attention/hook.hpp"
 
 #if defined(__SSE__)
@@ -49,7 +52,7 @@ class Environment : public ::testing::Test {
   }
   std::vector<T> x = numbers<T>(tokens * shape.hidden, 171);
 };
-using Cases = Cross<Kernels, List<float, Eigen::half>>;
+using Cases = Cross<List<ls::Specification, ls::Materialized, ls::Tiled>, List<float, Eigen::half>>;
 TYPED_TEST_SUITE(Environment, Cases, CaseName);
 
 TYPED_TEST(Environment, OfTheHostChangesNoBitAndIsRestored) {
@@ -84,6 +87,122 @@ TYPED_TEST(Environment, OfThreadsChangesNoBit) {
   const Threaded threaded(shape.layer(), w.views(), pool.hook(3));
   expect_same_outcome(layer, run(layer, this->x, {tokens}), run(threaded, this->x, {40, 30}));
   EXPECT_EQ(state(), usual);
+}
+
+/// f() once on each of the pool's threads.
+template <class F>
+void on_each_thread(Eigen::ThreadPool& pool, F&& f) {
+  const int threads = pool.NumThreads();
+  std::atomic<int> there{0}, done{0};
+  for (int i = 0; i < threads; ++i)
+    pool.Schedule([&] {
+      for (++there; there < threads;) std::this_thread::yield();
+      f();
+      ++done;
+    });
+  while (done < threads) std::this_thread::yield();
+}
+
+TYPED_TEST(Environment, OfAThreadPoolsThreadsChangesNoBitAndIsRestored) {
+  using Layer = typename TestFixture::template LayerOf<>;
+  using Pooled = typename TestFixture::template LayerOf<ls::ThreadPool>;
+  static constexpr unsigned host = flush | upward;
+  const auto w = this->weights();
+  const Layer layer(shape.layer(), w.views());
+  const auto expected = run(layer, this->x, {tokens});
+  for (const bool before_they_start : {true, false}) {
+    SCOPED_TRACE(before_they_start ? "inherited" : "set later");
+    const HostSets sets(before_they_start ? host : usual);
+    Eigen::ThreadPool pool(3);
+    on_each_thread(pool, [&] {
+      if (before_they_start)
+        EXPECT_EQ(state(), host);
+      else
+        _mm_setcsr(host);
+    });
+    const Pooled pooled(shape.layer(), w.views(), ls::ThreadPool(pool, 0));
+    const auto result = run(pooled, this->x, {40, 1, 29});
+    on_each_thread(pool, [] { EXPECT_EQ(state(), host); });
+    EXPECT_EQ(state(), before_they_start ? host : usual);
+    const HostSets back(usual);
+    expect_same_outcome(layer, expected, result);
+  }
+}
+
+/// What every entry beside a layer's gives, called in the host's environment, which must be as before after each.
+std::vector<float> results_of_every_entry() {
+  const unsigned host = state();
+  const auto check = [&](const char* what) { EXPECT_EQ(state(), host) << "after " << what; };
+  std::vector<float> all;
+  const auto keep = [&](const std::vector<float>& some) { all.insert(all.end(), some.begin(), some.end()); };
+  std::vector<float> tiny(3000), plain(3000);
+  for (std::size_t i = 0; i < tiny.size(); ++i) {
+    plain[i] = static_cast<float>(i % 37) / 8 - 2;
+    tiny[i] = plain[i] * 1e-7F;  // halves that are denormal
+  }
+  const auto tokens_of = [&](const std::vector<float>& from, Index n) {
+    return ls::View<const float, 3>::contiguous(from.data(), {n, 2, 6});
+  };
+  const ls::Rope<ls::HalfSplit, float> rotation(ls::RopeTable<float>({.rotary_dim = 6, .base = 1e4, .positions = 99}));
+  check("a rotary table");
+  ls::ContiguousCache<Eigen::half> cache({2, 6, 6}, 300);
+  cache.append(tokens_of(plain, 40), tokens_of(tiny, 40));
+  check("append");
+  cache.write(3, tokens_of(tiny, 5), tokens_of(plain, 5));
+  check("write");
+  cache.drop_oldest(2, rotation, 1);
+  check("drop_oldest");
+  std::vector<Eigen::half> halves(2 * 38 * 6);
+  cache.export_keys(ls::View<Eigen::half, 3>::contiguous(halves.data(), {2, 38, 6}));
+  check("export_keys");
+  for (const Eigen::half h : halves) all.push_back(static_cast<float>(Eigen::numext::bit_cast<std::uint16_t>(h)));
+  ls::ContiguousCache<std::int8_t> codes({2, 6, 6}, 300);
+  codes.import(tokens_of(plain, 30), tokens_of(plain, 30), ls::Order::token_head_dim);
+  check("import");
+  std::vector<float> out(2 * 30 * 6);
+  codes.export_values(ls::View<float, 3>::contiguous(out.data(), {2, 30, 6}));
+  check("export_values");
+  keep(out);
+
+  const auto q = ls::View<const float, 3>::contiguous(plain.data() + 11, {4, 4, 6});
+  std::vector<float> context(4 * 4 * 6), other = context, lse(4 * 4), other_lse = lse;
+  const auto shaped = [](std::vector<float>& v) { return ls::View<float, 3>::contiguous(v.data(), {4, 4, 6}); };
+  const auto row_of = [](std::vector<float>& v) { return ls::View<float, 2>::contiguous(v.data(), {4, 4}); };
+  ls::attend<ls::SoftCap, ls::Specification>(q, cache, shaped(context), {.logits = {.cap = 7}});
+  check("attend");
+  keep(context);
+  ls::Partial<float> partial;
+  ls::attend_partial<ls::Specification>(q, cache, partial, {.offset = 34});
+  check("attend_partial");
+  ls::finish(partial, shaped(context), row_of(lse));
+  check("finish");
+  keep(context);
+  ls::attend_partial<ls::Specification>(q, codes, partial, {.offset = 26});
+  ls::finish(partial, shaped(other), row_of(other_lse));
+  ls::merge_by_lse<float>(shaped(context), row_of(lse), ls::View<const float, 3>(shaped(other)),
+                          ls::View<const float, 2>(row_of(other_lse)));
+  check("merge_by_lse");
+  keep(context);
+  ls::PackedWeights<Eigen::half> packed(70, 50);
+  packed.place(0, ls::View<const float, 2>::contiguous(tiny.data() + 3, {35, 50}), {});
+  check("packing");
+  std::vector<float> y(3 * 70);
+  ls::project(ls::View<const float, 2>::contiguous(plain.data(), {3, 50}), packed,
+              ls::View<float, 2>::contiguous(y.data(), {3, 70}), ls::Serial{});
+  check("project");
+  keep(y);
+  return all;
+}
+
+TEST(EveryEntry, GivesTheSameBitsInAnyEnvironmentAndRestoresIt) {
+  const auto expected = results_of_every_entry();
+  for (const unsigned host : {flush, upward, truncating, flush | upward, trapping}) {
+    SCOPED_TRACE(host);
+    const HostSets sets(host);
+    const auto results = results_of_every_entry();
+    const HostSets back(usual);
+    EXPECT_TRUE(same_bits(expected, results, static_cast<Index>(expected.size())));
+  }
 }
 
 TEST(RopeTable, BuiltInAnyEnvironmentHasTheSameBits) {
