@@ -25,7 +25,7 @@ BEGIN {
   }
   kinds["mask"] = "Mask"
   kinds["position"] = "Position"
-  kinds["logit"] = "LogitTransform"
+  kinds["logit"] = kinds["logits"] = "LogitTransform"
   kinds["bias"] = "LogitBias"
   kinds["sinks"] = "SinkLogits"
   kinds["norm"] = "QueryKeyNorm"
@@ -56,6 +56,8 @@ FNR == 1 {
   count = split(FILENAME, path, "/")
   policy = kinds[path[count - 1]]
 }
+# A header of no kind's folder says the kind of each class in it.
+match($0, /PolicyKind::[a-z]+;/) { policy = kinds[substr($0, RSTART + 12, RLENGTH - 13)] }
 # The name that a member declaration of a class introduces, "" where the line is none.
 function declared(line) {
   if (line !~ /^  [A-Za-z[]/ || line ~ /^  (return|if|for|else|static_assert|case|switch)/) return ""

@@ -1,6 +1,8 @@
 // Results do not depend on the rounding mode that the caller has set.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <bit>
 #include <cfenv>
 #include <cstring>
 #include <vector>
@@ -37,13 +39,15 @@ TEST(Layer, DoesNotDependOnTheCallersFloatingPointModes) {
                   View<float, 3>::contiguous(results.data(), {1, tokens, hidden}));
     ls::attend(View<const float, 3>::contiguous(x.data(), {1, 6, 8}), cache,
                View<float, 3>::contiguous(results.data() + tokens * hidden, {1, 6, 8}));
-    // What is asked of a policy, or of a function, alone.
-    for (const Index head : {0, 2, 4}) results.push_back(static_cast<float>(ls::alibi_slope(head, 5)));
-    results.push_back(ls::Alibi<float>(Index{5}).slope(3));
-    results.push_back(static_cast<float>(ls::yarn_magnitude(7.3, 0.83)));
-    for (const Index distance : {-9, -37, -100}) {
-      results.push_back(static_cast<float>(ls::RelativeBuckets{}.bucket(distance)));
-    }
+    // What is asked of a policy, or of a function, alone; doubles as they are.
+    const auto keep = [&results](double number) {
+      const auto halves = std::bit_cast<std::array<float, 2>>(number);
+      results.insert(results.end(), halves.begin(), halves.end());
+    };
+    for (const Index head : {0, 2, 4}) keep(ls::alibi_slope(head, 5));
+    keep(static_cast<double>(ls::Alibi<float>(Index{5}).slope(3)));
+    keep(ls::yarn_magnitude(7.3, 0.83));
+    for (const Index distance : {-9, -37, -100}) keep(static_cast<double>(ls::RelativeBuckets{}.bucket(distance)));
     const auto weight = View<const float, 1>::contiguous(x.data(), {8});
     const ls::QkNorm<ls::BeforeRope, ls::PerHead, float> norm(weight, weight, 1e-6);
     const ls::Attention<float, 6, 2, ls::QkNorm<>> normed({.hidden = hidden, .head_dim = 8},

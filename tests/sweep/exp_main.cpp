@@ -95,8 +95,9 @@ int main(int argc, char** argv) {
     floats.add(std::bit_cast<float>(static_cast<std::uint32_t>(b)));
   Checked<double> doubles;
   numeric_test::Samples samples;
-  for (int i = 0; i < 400000; ++i) doubles.add(samples.uniform(i % 4 == 0 ? -760.0 : i % 4 == 1 ? -20.0 : -1.0, 0.0));
-  for (int i = 0; i < 100000; ++i) doubles.add(-samples.positive_bits());
+  const int count = step > 2 ? 20000 : 400000;
+  for (int i = 0; i < count; ++i) doubles.add(samples.uniform(i % 4 == 0 ? -760.0 : i % 4 == 1 ? -20.0 : -1.0, 0.0));
+  for (int i = 0; i < count; ++i) doubles.add(-samples.positive_bits());
   for (const double x : {-0.0, -HUGE_VAL, std::nan(""), 0.0}) doubles.add(x);
   const double float_share = floats.finish(), double_share = doubles.finish();
   std::printf("every %llu-th float from %llu on: largest error %.3f of the stated one, of doubles %.3f; %d failures\n",
