@@ -17,6 +17,7 @@ BEGIN {
   glossary["v_head_dim"] = "Length of one value head."
   glossary["q_len"] = "Number of queries."
   glossary["kv_len"] = "Number of keys."
+  glossary["memory"] = "The bytes that it borrows."
   kinds_of_policy = "Position Mask Sharing Logits Bias Sinks Norm Cache Dropout Weights Kernel Executor"
   count = split(kinds_of_policy, names, " ")
   for (i = 1; i <= count; ++i) {

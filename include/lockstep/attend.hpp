@@ -73,10 +73,6 @@ Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, 
 }
 
 /// The memory of a list, and of a workspace that is the caller's.
-template <class T>
-ByteRange bytes_of(std::span<T> list) noexcept {
-  return list.empty() ? ByteRange{} : bytes_of(View<T, 1>(list));
-}
 inline ByteRange bytes_of(const Workspace* workspace) noexcept {
   return workspace == nullptr ? ByteRange{} : bytes_of(workspace->given());
 }
@@ -236,18 +232,19 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
             !s.ok())
           return s;
   }
-  if (Status s = check_apart({{"q", bytes_of(query)},
-                              {"lengths", bytes_of(options.lengths)},
-                              {"parents", bytes_of(parents)},
-                              {"dropout_streams", bytes_of(options.dropout_streams)}},
-                             {{"context", bytes_of(context)},
-                              {"lse", bytes_of(options.lse)},
-                              {"weights", bytes_of(options.weights)},
-                              {"raw_logits", bytes_of(options.raw_logits)},
-                              {"workspace", bytes_of(options.workspace)}});
-      !s.ok())
+  const std::initializer_list<NamedBytes> written{{"context", bytes_of(context)},
+                                                  {"lse", bytes_of(options.lse)},
+                                                  {"weights", bytes_of(options.weights)},
+                                                  {"raw_logits", bytes_of(options.raw_logits)},
+                                                  {"workspace", bytes_of(options.workspace)}};
+  if (Status s = first_error(check_apart({{"q", bytes_of(query)},
+                                          {"lengths", bytes_of(options.lengths)},
+                                          {"parents", bytes_of(parents)},
+                                          {"dropout_streams", bytes_of(options.dropout_streams)}},
+                                         written),
+                             check_apart_from("mask", options.mask, written));
+      !s.ok() || options.workspace == nullptr)
     return s;
-  if (options.workspace == nullptr) return {};
   return options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
@@ -358,12 +355,10 @@ Status check_attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
                     const AttendOptions<compute_t<S>, Policies...>& options = {}) noexcept {
   const std::array<detail::TokensFirst<S>, 1> turned{detail::TokensFirst<S>(plain)};
   if (Status s = turned[0].check(); !s.ok()) return s;
-  if (Status s =
-          detail::check_apart({{"keys", detail::bytes_of(plain.keys)}, {"values", detail::bytes_of(plain.values)}},
-                              {{"context", detail::bytes_of(View<compute_t<S>, 4>(context))}});
-      !s.ok())
-    return s;
-  return lockstep::check_attend<Policies...>(q, turned, context, options);
+  if (Status s = lockstep::check_attend<Policies...>(q, turned, context, options); !s.ok()) return s;
+  return detail::check_apart(
+      {{"keys", detail::bytes_of(plain.keys)}, {"values", detail::bytes_of(plain.values)}},
+      {{"context", detail::bytes_of(View<compute_t<S>, 4>(context))}, {"lse", detail::bytes_of(options.lse)}});
 }
 
 /// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a

@@ -388,12 +388,13 @@ class Attention {
                                detail::check_optional("positions", options.positions, {batch, q_len}));
         !s.ok())
       return s;
-    if (Status s = first_error(
-            check_memory(call), detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
-            detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
-            call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
+    if (Status s =
+            first_error(detail::check_dropout(dropout_, options.mode, options.dropout_streams, sequences.count),
+                        detail::check_mask(mask_of(call), sequences.count, sequences.longest(), kv_len, shape_.heads),
+                        call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
         !s.ok())
       return s;
+    if (Status s = check_memory(call); !s.ok()) return s;
     for (Index b = 0, first = 0; b < sequences.count; first += sequences.length(b), ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
       if (Status s = check_positions(call, length, first, rows); !s.ok()) return s;
@@ -420,17 +421,20 @@ class Attention {
   Status check_memory(const Call& call) const noexcept {
     using detail::bytes_of;
     const Options& options = call.options;
-    return detail::check_apart({{"x", bytes_of(call.x)},
-                                {"positions", bytes_of(options.positions)},
-                                {"lengths", bytes_of(options.lengths)},
-                                {"parents", bytes_of(call.parents)},
-                                {"dropout_streams", bytes_of(options.dropout_streams)}},
-                               {{"y", bytes_of(call.y)},
-                                {"lse", bytes_of(options.lse)},
-                                {"weights", bytes_of(options.weights)},
-                                {"raw_logits", bytes_of(options.raw_logits)},
-                                {"context", bytes_of(options.context)},
-                                {"workspace", bytes_of(options.workspace)}});
+    const std::initializer_list<detail::NamedBytes> written{{"y", bytes_of(call.y)},
+                                                            {"lse", bytes_of(options.lse)},
+                                                            {"weights", bytes_of(options.weights)},
+                                                            {"raw_logits", bytes_of(options.raw_logits)},
+                                                            {"context", bytes_of(options.context)},
+                                                            {"workspace", bytes_of(options.workspace)}};
+    return first_error(detail::check_apart({{"x", bytes_of(call.x)},
+                                            {"positions", bytes_of(options.positions)},
+                                            {"lengths", bytes_of(options.lengths)},
+                                            {"parents", bytes_of(call.parents)},
+                                            {"dropout_streams", bytes_of(options.dropout_streams)}},
+                                           written),
+                       detail::check_apart_from("mask", mask_of(call), written),
+                       detail::check_apart_from("positions", position_, written));
   }
 
   /// The most keys that a sequence will have.

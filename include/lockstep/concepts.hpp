@@ -318,25 +318,6 @@ struct CacheBlock {
   const float* value_scales = nullptr;  ///< the same of values
 };
 
-namespace detail {
-/// Refuses a cache, or what is one, of another shape.
-inline Status check_cache_shape(const char* argument, const CacheShape& given, const CacheShape& allowed) noexcept {
-  if (given == allowed) return {};
-  return Status::invalid(argument, "given {} kv heads of {} and {}, allowed {} of {} and {}", given.kv_heads,
-                         given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim, allowed.v_head_dim);
-}
-/// A CacheBlock that may be written.
-template <class S>
-struct WritableBlock {
-  S* keys = nullptr;
-  S* values = nullptr;
-  float* key_scales = nullptr;
-  float* value_scales = nullptr;
-  CacheBlock<S> read_only() const noexcept { return {keys, values, key_scales, value_scales}; }
-};
-
-}  // namespace detail
-
 /// Keys and values of one sequence.
 /// - `check_append(tokens)`: ok, or why not; `append(keys, values)`: [tokens, kv_heads, dim], all or nothing, rounded
 /// once to Storage.
@@ -375,6 +356,22 @@ concept KeyValueCache = detail::OfKind<K, PolicyKind::cache> && CacheElement<typ
                         };
 
 namespace detail {
+
+/// Refuses a cache, or what is one, of another shape.
+inline Status check_cache_shape(const char* argument, const CacheShape& given, const CacheShape& allowed) noexcept {
+  if (given == allowed) return {};
+  return Status::invalid(argument, "given {} kv heads of {} and {}, allowed {} of {} and {}", given.kv_heads,
+                         given.head_dim, given.v_head_dim, allowed.kv_heads, allowed.head_dim, allowed.v_head_dim);
+}
+/// A CacheBlock that may be written.
+template <class S>
+struct WritableBlock {
+  S* keys = nullptr;
+  S* values = nullptr;
+  float* key_scales = nullptr;
+  float* value_scales = nullptr;
+  CacheBlock<S> read_only() const noexcept { return {keys, values, key_scales, value_scales}; }
+};
 
 /// The part of `keys`, of a mask's range, of which it still has to be asked: nothing in the rest is visible.
 template <class M>

@@ -319,6 +319,10 @@ ByteRange bytes_of(const View<T, Rank>& view) noexcept {
   return {base + static_cast<std::uintptr_t>(low * static_cast<Index>(sizeof(T))),
           base + static_cast<std::uintptr_t>((high + 1) * static_cast<Index>(sizeof(T)))};
 }
+template <class T>
+ByteRange bytes_of(std::span<T> list) noexcept {
+  return list.empty() ? ByteRange{} : bytes_of(View<T, 1>(list));
+}
 inline bool overlap(ByteRange a, ByteRange b) noexcept { return a.first < b.last && b.first < a.last; }
 
 /// An argument's memory.
@@ -334,6 +338,16 @@ inline Status check_apart(std::initializer_list<NamedBytes> read, std::initializ
         if (overlap(w->bytes, other->bytes))
           return Status::invalid(w->name, "given memory that overlaps {}, allowed memory of its own", other->name);
   return {};
+}
+/// The same for what a checked policy, or its parts a and b, borrow: memory(), if it has that.
+template <class P>
+Status check_apart_from(const char* name, const P& policy, std::initializer_list<NamedBytes> written) noexcept {
+  if constexpr (requires { policy.a, policy.b; })
+    return first_error(check_apart_from(name, policy.a, written), check_apart_from(name, policy.b, written));
+  else if constexpr (requires { policy.memory(); })
+    return check_apart({{name, policy.memory()}}, written);
+  else
+    return {};
 }
 
 }  // namespace detail

@@ -104,6 +104,8 @@ const Row rows[] = {
     {"QueryOfAnotherHeadDim", any_form, {invalid, "q", "head_dim 8", "6"}, [](Scene& s) { s.q.extent[3] = 8; }},
     {"QueryHeadsNoMultiple", any_form, {invalid, "heads", "3 query heads over 2", "multiples"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = 3; }},
     {"QueryHeadsBeyond31Bits", any_form, {invalid, "heads", "2147483648 query heads over 2", "below 2^31"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = Index{1} << 31; s.q.stride[2] = 0; }},
+    {"FlagsInTheContext", any_form, {invalid, "context", "overlaps mask", "its own"}, [](Scene& s) { s.options.mask.b = ls::KeyPadding(View<const bool, 2>::contiguous(reinterpret_cast<const bool*>(s.context_memory.data()), {2, 5})); }},
+    {"FlagsInTheWorkspace", any_form, {invalid, "workspace", "overlaps mask", "its own"}, [](Scene& s) { s.options.mask.b = ls::KeyPadding(View<const bool, 2>::contiguous(reinterpret_cast<const bool*>(s.workspace_memory.data()), {2, 5})); s.small_workspace(); }},
     {"StreamsOverContext", any_form, {invalid, "context", "overlaps dropout_streams", "its own"}, [](Scene& s) { s.options.dropout_streams = {reinterpret_cast<const std::uint32_t*>(s.context_memory.data()), static_cast<std::size_t>(s.batch)}; }},
     {"QueryWithoutHeads", any_form, {invalid, "heads", "0 query heads over 2", "multiples"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = 0; }},
     {"ContextOfAnotherBatch", any_form, {invalid, "context", "[3, 3, 4, 4]", "3, 4, 4]"}, [](Scene& s) { s.context.extent[0] = 3; }},

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct Scene {
 
   Layer layer;
   std::vector<typename Layer::Cache> caches;
-  std::array<float, 24> x{}, y{};
+  alignas(Index) std::array<float, 24> x{}, y{};
 };
 
 const std::array<bool, 64> flags{};
@@ -76,6 +77,16 @@ TEST(MaskErrors, FlagsMustCoverSequencesAndKeys) {
                   {invalid, "mask", "null", "[2, 3]"});
     scene.takes({{}, padding(2, 5)}, cached);
   }
+}
+
+TEST(MaskErrors, WhatAMaskBorrowsIsNotWrittenOver) {
+  Scene<ls::And<ls::Causal, ls::KeyPadding>> flagged;
+  const auto* in_y = reinterpret_cast<const bool*>(flagged.y.data() + 3);
+  flagged.refuses({{}, ls::KeyPadding(View<const bool, 2>::contiguous(in_y, {2, 3}))}, true,
+                  {invalid, "y", "overlaps mask", "its own"});
+  Scene<ls::OffsetCausal> placed;
+  const std::span<const Index> offsets(reinterpret_cast<const Index*>(placed.y.data()), 2);
+  placed.refuses(ls::OffsetCausal(offsets), false, {invalid, "y", "overlaps mask", "its own"});
 }
 
 TEST(MaskErrors, TheLayersOwnMaskIsCheckedToo) {

@@ -1,4 +1,4 @@
-#include "lockstep/numeric/power.hpp"
+#include "lockstep/numeric/log.hpp"
 
 #include <gtest/gtest.h>
 

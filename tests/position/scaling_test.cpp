@@ -5,8 +5,8 @@
 #include <numbers>
 #include <vector>
 
-#include "lockstep/position/scaling.hpp"
 #include "lockstep/position/rope_table.hpp"
+#include "lockstep/position/scaling.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

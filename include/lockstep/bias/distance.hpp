@@ -9,7 +9,6 @@
 
 #include "lockstep/concepts.hpp"
 #include "lockstep/numeric/log.hpp"
-#include "lockstep/numeric/power.hpp"
 #include "lockstep/numeric/rounded.hpp"
 #include "lockstep/simd/sets.hpp"
 

@@ -98,6 +98,7 @@ class ArrayMask {
                                array_.extent, call);
     return check_shape("mask", array_, array_.extent);
   }
+  ByteRange memory() const noexcept { return bytes_of(array_); }
 
  protected:
   const T& at(QueryRow q, Index key) const noexcept { return array_(q.sequence, q.head, q.row, key); }
@@ -178,6 +179,8 @@ class KeyPadding {
   KeyPadding() noexcept = default;
   /// flags [batch, kv_len]: true for tokens.
   explicit KeyPadding(View<const bool, 2> flags) noexcept : flags_(flags) {}
+
+  detail::ByteRange memory() const noexcept { return detail::bytes_of(flags_); }
 
   KeyRange range(QueryRow, Index kv_len) const noexcept { return {0, kv_len}; }
   Visibility block(QueryRow q, KeyRange keys) const noexcept {

@@ -39,6 +39,7 @@ class PerSequence {
       if (Status s = M::allowed(number); !s.ok()) return s;
     return {};
   }
+  ByteRange memory() const noexcept { return bytes_of(numbers_); }
 
  protected:
   Index number(QueryRow q) const noexcept { return each_ ? numbers_[static_cast<std::size_t>(q.sequence)] : number_; }

@@ -94,6 +94,7 @@ class MultimodalRope : public detail::TableRotation<Style, C> {
 
   /// Rows of the list.
   Index positions() const noexcept { return list_.extent[0]; }
+  detail::ByteRange memory() const noexcept { return detail::bytes_of(list_); }
   /// As Rope::identity, with the sections; what stands in the list does not count.
   std::uint64_t identity() const noexcept {
     std::uint64_t id = detail::TableRotation<Style, C>::identity();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lockstep/numeric/trig.hpp"
-#include "lockstep/position/frequencies.hpp"
+#include "lockstep/position/scaling.hpp"
 #include "lockstep/simd/instruction_set.hpp"
 #include "lockstep/views.hpp"
 
