@@ -1,5 +1,6 @@
 // NaN, infinities, denormals, -0, huge and tiny numbers, in every place that a caller fills: hidden ones leave no
 // trace, visible ones do what the contract says, and the fast kernel has the specification's bits.
+#include <utility>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
@@ -65,8 +66,9 @@ struct Call {
 };
 
 /// Whether row (i, h) has the same bits in both.
-::testing::AssertionResult same_row(const Attended<float>& a, const Attended<float>& b, Index i, Index h) {
-  const auto of = [&](const std::vector<float>& all, Index row, Index width) { return part(all, row * width, width); };
+template <class C>
+::testing::AssertionResult same_row(const Attended<C>& a, const Attended<C>& b, Index i, Index h) {
+  const auto of = [&](const std::vector<C>& all, Index row, Index width) { return part(all, row * width, width); };
   if (auto r = same_bits(of(a.context, i * sizes.heads + h, sizes.v_head_dim),
                          of(b.context, i * sizes.heads + h, sizes.v_head_dim), sizes.v_head_dim);
       !r)
@@ -75,7 +77,8 @@ struct Call {
   return same_bits(of(a.weights, h * sizes.q_len + i, sizes.kv_len), of(b.weights, h * sizes.q_len + i, sizes.kv_len),
                    sizes.kv_len);
 }
-bool is_nan(const Attended<float>& a, Index i, Index h) {
+template <class C>
+bool is_nan(const Attended<C>& a, Index i, Index h) {
   for (Index d = 0; d < sizes.v_head_dim; ++d)
     if (!std::isnan(a.context[at((i * sizes.heads + h) * sizes.v_head_dim + d)])) return false;
   return true;
@@ -244,6 +247,62 @@ TEST_P(SpecialNumbers, AllOverTheCacheHaveTheBitsOfTheSpecification) {
     for (float& x : *all)
       if (random.below(3) == 0) x = number;
   EXPECT_EQ(other_nans(call.results().context), 0);
+}
+
+/// The same in the other element types, under capped logits.
+template <class S>
+class SpecialNumbersOf : public ::testing::Test {
+ protected:
+  using C = ls::compute_t<S>;
+  template <class Kernel>
+  Attended<C> by() const {
+    ls::AttendOptions<C, Kernel, ls::SoftCap> options{.logits = {.cap = 30}};
+    options.offset = offset;
+    return problem.template attend<Kernel, ls::SoftCap>(problem.cache(), options);
+  }
+  Attended<C> results() const {
+    const auto expected = by<ls::Specification>();
+    for_each_instruction_set([&] { expect_same(sizes, expected, by<ls::Tiled>()); });
+    return expected;
+  }
+  /// With `number` in place of one that is there: rows that see(i, h) it may differ, and are NaN where it is.
+  template <class Sees>
+  void expect_reach(S& place, S number, Sees&& see) {
+    const S before = std::exchange(place, number);
+    const auto now = results();
+    place = before;
+    for_each_row([&](Index i, Index h) {
+      if (!see(i, h)) {
+        EXPECT_TRUE(same_row(base, now, i, h)) << i << " " << h;
+      } else if (!(number == number)) {
+        EXPECT_TRUE(std::isnan(now.context[at((i * sizes.heads + h) * sizes.v_head_dim + 3)])) << i << " " << h;
+      }
+    });
+  }
+
+  Problem<S> problem{sizes};
+  Attended<C> base = results();
+};
+using OtherElements = ::testing::Types<double, Eigen::half, Eigen::bfloat16>;
+TYPED_TEST_SUITE(SpecialNumbersOf, OtherElements);
+
+TYPED_TEST(SpecialNumbersOf, KeysAndValuesReachTheRowsThatSeeThemAndNoOther) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const TypeParam zero(0);
+  for (const TypeParam number : {Limits::quiet_NaN(), static_cast<TypeParam>(-Limits::quiet_NaN()), Limits::infinity(),
+                                 static_cast<TypeParam>(-Limits::infinity()), Limits::denorm_min(),
+                                 static_cast<TypeParam>(-Limits::denorm_min()), static_cast<TypeParam>(-zero),
+                                 (Limits::max)(), Limits::lowest(), (Limits::min)()}) {
+    SCOPED_TRACE(static_cast<double>(number));
+    for (const Index t : {Index{0}, Index{255}, Index{256}, offset, offset + 2, sizes.kv_len - 1}) {
+      SCOPED_TRACE("key " + std::to_string(t));
+      const auto sees = [t](Index i) { return t <= offset + i; };
+      this->expect_reach(this->problem.k[at((sizes.kv_len + t) * sizes.head_dim + 4)], number,
+                         [&](Index i, Index h) { return h / 2 == 1 && sees(i); });
+      this->expect_reach(this->problem.v[at(t * sizes.v_head_dim + 3)], number,
+                         [&](Index i, Index h) { return h / 2 == 0 && sees(i); });
+    }
+  }
 }
 
 #if defined(__SSE__)
