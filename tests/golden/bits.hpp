@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <lockstep/lockstep.hpp>
 #include <string>
 #include <type_traits>
@@ -86,6 +87,10 @@ void poison(Cache& cache, typename Cache::Storage garbage) {
       const ls::CacheBlock<S> block = cache.block(g, b);
       for (Index i = 0; i < Layout::key_block(shape.head_dim); ++i) const_cast<S*>(block.keys)[i] = garbage;
       for (Index i = 0; i < Layout::value_block(shape.v_head_dim); ++i) const_cast<S*>(block.values)[i] = garbage;
+      if constexpr (std::is_same_v<S, std::int8_t>)
+        for (const float* scales : {block.key_scales, block.value_scales})
+          for (Index i = 0; i < ls::block_keys; ++i)
+            const_cast<float*>(scales)[i] = std::numeric_limits<float>::quiet_NaN();
     }
 }
 

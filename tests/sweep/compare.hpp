@@ -18,5 +18,6 @@ extern template Outcome compare<float>(const Configuration&, const std::vector<l
 extern template Outcome compare<double>(const Configuration&, const std::vector<ls::InstructionSet>&);
 extern template Outcome compare<Eigen::half>(const Configuration&, const std::vector<ls::InstructionSet>&);
 extern template Outcome compare<Eigen::bfloat16>(const Configuration&, const std::vector<ls::InstructionSet>&);
+extern template Outcome compare<std::int8_t>(const Configuration&, const std::vector<ls::InstructionSet>&);
 
 }  // namespace sweep

@@ -118,12 +118,16 @@ class Call {
   Cache filled(Index kv_len, std::uint64_t seed) const {
     using Limits = std::numeric_limits<C>;
     Cache cache({c_.kv_heads, c_.head_dim, c_.v_head_dim}, kv_len + static_cast<Index>(seed % 5));
-    poison(cache, ls::narrow<S>(c_.garbage == Garbage::nan ? Limits::quiet_NaN() : Limits::infinity()));
-    auto k = bits::numbers<S>(c_.kv_heads * kv_len * c_.head_dim, seed + 2, size_of(c_.numbers));
-    auto v = bits::numbers<S>(c_.kv_heads * kv_len * c_.v_head_dim, seed + 3, 2);
+    if constexpr (std::is_same_v<S, std::int8_t>)
+      poison(cache, S{0x5A});
+    else
+      poison(cache, ls::narrow<S>(c_.garbage == Garbage::nan ? Limits::quiet_NaN() : Limits::infinity()));
+    using Given = ls::cache_value_t<S>;
+    auto k = bits::numbers<Given>(c_.kv_heads * kv_len * c_.head_dim, seed + 2, size_of(c_.numbers));
+    auto v = bits::numbers<Given>(c_.kv_heads * kv_len * c_.v_head_dim, seed + 3, 2);
     if (c_.numbers == Numbers::wild) make_wild(k, seed + 4), make_wild(v, seed + 5);
-    cache.import(ls::View<const S, 3>::contiguous(k.data(), {c_.kv_heads, kv_len, c_.head_dim}),
-                 ls::View<const S, 3>::contiguous(v.data(), {c_.kv_heads, kv_len, c_.v_head_dim}));
+    cache.import(ls::View<const Given, 3>::contiguous(k.data(), {c_.kv_heads, kv_len, c_.head_dim}),
+                 ls::View<const Given, 3>::contiguous(v.data(), {c_.kv_heads, kv_len, c_.v_head_dim}));
     return cache;
   }
 
@@ -151,20 +155,21 @@ void note(Outcome& outcome, ls::InstructionSet set, const char* name, const std:
                        std::to_string(static_cast<double>(got[first]));
 }
 
-template <class S, class Mask, class DropoutPolicy>
-Outcome compare_calls(const Configuration& c, const Call<S>& call, const std::vector<ls::InstructionSet>& sets,
-                      const Mask& mask, const DropoutPolicy& dropout) {
+/// Under policies whose values fill(options) sets.
+template <class... Policies, class S, class Fill>
+Outcome compare_under(const Configuration& c, const Call<S>& call, const std::vector<ls::InstructionSet>& sets,
+                      const Fill& fill) {
   using C = ls::compute_t<S>;
-  const ls::Mode mode = DropoutPolicy::active && c.dropout > 0 ? ls::Mode::training : ls::Mode::inference;
-  ls::AttendOptions<C, ls::Specification, Mask, DropoutPolicy> plain{
-      .mask = mask, .dropout = dropout, .mode = mode, .dropout_streams = call.streams()};
+  ls::AttendOptions<C, ls::Specification, Policies...> plain;
+  fill(plain);
   const auto expected = call.run(plain);
   Pool pool(c);
   Outcome outcome;
   for (const ls::InstructionSet set : sets) {
     ls::force_instruction_set(set);
-    ls::AttendOptions<C, ls::Tiled, Mask, DropoutPolicy, ls::Hook> options{
-        .mask = mask, .dropout = dropout, .mode = mode, .dropout_streams = call.streams(), .executor = pool.hook()};
+    ls::AttendOptions<C, ls::Tiled, Policies..., ls::Hook> options;
+    fill(options);
+    options.executor = pool.hook();
     const auto got = call.run(options);
     const std::size_t before = outcome.different.size();
     note(outcome, set, "context", expected.context, got.context);
@@ -178,21 +183,38 @@ Outcome compare_calls(const Configuration& c, const Call<S>& call, const std::ve
 template <class S>
 Outcome compare_calls(const Configuration& c, const std::vector<ls::InstructionSet>& sets) {
   const Call<S> call(c);
+  const auto under = [&](const auto& mask) {
+    return compare_under<std::remove_cvref_t<decltype(mask)>>(c, call, sets, [&](auto& o) { o.mask = mask; });
+  };
   if constexpr (std::is_same_v<S, float>) switch (c.mask) {
       case MaskKind::none:
-        return compare_calls(c, call, sets, ls::NoMask{}, ls::NoDropout{});
+        return under(ls::NoMask{});
       case MaskKind::offset:
-        return compare_calls(c, call, sets, call.offset(), ls::NoDropout{});
+        return under(call.offset());
       case MaskKind::padding:
-        return compare_calls(c, call, sets, ls::Causal{} & call.padding(), ls::NoDropout{});
+        return under(ls::Causal{} & call.padding());
       case MaskKind::either:
-        return compare_calls(c, call, sets, c.irregular | call.offset(), ls::NoDropout{});
+        return under(c.irregular | call.offset());
+      case MaskKind::window: {
+        const auto sinks = bits::numbers<float>(c.heads, c.number + 7, 4);
+        return compare_under<ls::SlidingWindow, ls::SoftCap, ls::Alibi<>, ls::LearnedSinks<>>(
+            c, call, sets, [&](auto& o) {
+              o.mask = ls::SlidingWindow(4 * c.irregular.size, c.irregular.size % 5);
+              o.logits.cap = static_cast<double>(1 + c.number % 50);
+              o.bias = ls::Alibi<float>(c.heads);
+              o.sinks = ls::LearnedSinks<float>(ls::View<const float, 1>(sinks));
+            });
+      }
       default:
         break;
     }
-  if (c.mask == MaskKind::causal) return compare_calls(c, call, sets, ls::Causal{}, ls::NoDropout{});
-  return compare_calls(c, call, sets, c.irregular,
-                       ls::Dropout{.probability = c.dropout, .seed = static_cast<std::uint32_t>(c.number)});
+  if (c.mask == MaskKind::causal) return under(ls::Causal{});
+  return compare_under<Irregular, ls::Dropout>(c, call, sets, [&](auto& o) {
+    o.mask = c.irregular;
+    o.dropout = ls::Dropout{.probability = c.dropout, .seed = static_cast<std::uint32_t>(c.number)};
+    o.mode = c.dropout > 0 ? ls::Mode::training : ls::Mode::inference;
+    o.dropout_streams = call.streams();
+  });
 }
 
 /// Layers: y and log-sum-exp of all tokens, and what the caches hold.
@@ -289,7 +311,9 @@ Outcome compare_layers(const Configuration& c, const std::vector<ls::Instruction
 
 template <class S>
 Outcome compare(const Configuration& c, const std::vector<ls::InstructionSet>& sets) {
-  return c.layer ? compare_layers<S>(c, sets) : compare_calls<S>(c, sets);
+  if constexpr (!std::is_same_v<S, std::int8_t>)
+    if (c.layer) return compare_layers<S>(c, sets);
+  return compare_calls<S>(c, sets);
 }
 
 }  // namespace sweep

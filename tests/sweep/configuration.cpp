@@ -32,10 +32,13 @@ int number_of(E e) {
 Configuration::Configuration(std::uint64_t n) : number(n) {
   Integers random(n * 0x2545F4914F6CDD1Du + 11);
   layer = random.one_in(5);
-  storage = static_cast<Storage>(random.below(4));
+  storage = static_cast<Storage>(random.below(layer ? 4 : 5));
   draw_heads(random);
   draw_mask(random);
-  numbers = random.one_in(8) ? Numbers::wild : random.one_in(6) ? Numbers::large : Numbers::plain;
+  // Codes are made of finite numbers only.
+  numbers = random.one_in(8) && storage != Storage::of_int8 ? Numbers::wild
+            : random.one_in(6)                              ? Numbers::large
+                                                            : Numbers::plain;
   garbage = random.one_in(3) ? Garbage::infinity : Garbage::nan;
   concurrency = random.pick({Index{1}, Index{1}, Index{2}, Index{3}, Index{7}, Index{16}});
   threads = concurrency == 1 ? Threads::caller : random.one_in(2) ? Threads::real : Threads::reversed;
@@ -52,7 +55,7 @@ void Configuration::draw_heads(Integers& random) {
 
 void Configuration::draw_mask(Integers& random) {
   // Masks beside these two are compiled with float only: what they change in a kernel does not depend on the storage.
-  mask = static_cast<MaskKind>(storage == Storage::of_float && !layer ? random.below(6) : random.below(2));
+  mask = static_cast<MaskKind>(storage == Storage::of_float && !layer ? random.below(7) : random.below(2));
   irregular.pattern = static_cast<Irregular::Pattern>(random.below(6));
   irregular.size =
       random.pick({Index{1}, Index{2}, Index{3}, Index{15}, Index{16}, Index{100}, Index{256}, Index{300}});
@@ -131,8 +134,8 @@ double Configuration::cost() const {
 }
 
 std::string Configuration::describe() const {
-  static const char* const storages[] = {"float", "double", "half", "bfloat16"};
-  static const char* const masks[] = {"causal", "irregular", "none", "offset", "padding", "either"};
+  static const char* const storages[] = {"float", "double", "half", "bfloat16", "int8"};
+  static const char* const masks[] = {"causal", "irregular", "none", "offset", "padding", "either", "window"};
   static const char* const patterns[] = {"all", "window", "scattered", "striped", "spans", "single"};
   static const char* const sizes[] = {"plain", "large", "wild"};
   static const char* const orders[] = {"caller", "reversed", "real"};

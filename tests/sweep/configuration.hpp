@@ -7,8 +7,8 @@
 
 namespace sweep {
 
-enum class Storage { of_float, of_double, of_half, of_bfloat16 };
-enum class MaskKind { causal, irregular, none, offset, padding, either };
+enum class Storage { of_float, of_double, of_half, of_bfloat16, of_int8 };
+enum class MaskKind { causal, irregular, none, offset, padding, either, window };
 enum class Numbers { plain, large, wild };
 enum class Garbage { nan, infinity };
 enum class Threads { caller, reversed, real };
@@ -21,7 +21,7 @@ struct Configuration {
   Index q_len = 1;               // tokens of each sequence, for a layer
   std::vector<Index> kv_len{1};  // one a sequence
   std::optional<Index> offset{};
-  MaskKind mask = MaskKind::causal;
+  MaskKind mask = MaskKind::causal;  // window: with capped logits, slopes and learned sinks
   Irregular irregular{};
   double dropout = 0;
   Numbers numbers = Numbers::plain;

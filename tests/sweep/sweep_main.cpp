@@ -66,6 +66,8 @@ Outcome compare_any(const Configuration& c, const std::vector<ls::InstructionSet
       return compare<double>(c, sets);
     case Storage::of_half:
       return compare<Eigen::half>(c, sets);
+    case Storage::of_int8:
+      return compare<std::int8_t>(c, sets);
     case Storage::of_bfloat16:
       return compare<Eigen::bfloat16>(c, sets);
     case Storage::of_float:
