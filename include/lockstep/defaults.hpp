@@ -79,9 +79,8 @@ constexpr bool shares(Index heads, Index kv_heads) noexcept {
 template <class Sharing>
 Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
   if (heads < 1 || kv_heads < 1 || heads >= Index{1} << 31 || !shares<Sharing>(heads, kv_heads))
-    return Status::invalid("heads",
-                           "given {} query heads over {} kv heads, allowed multiples of the kv heads below 2^31", heads,
-                           kv_heads);
+    return Status::invalid("heads", "given {} query heads over {} kv heads, allowed multiples of these below 2^31",
+                           heads, kv_heads);
   for (Index h = 0; h < heads; ++h) {
     const Index g = sharing.kv_head(h, heads, kv_heads);
     if (g < 0 || g >= kv_heads)

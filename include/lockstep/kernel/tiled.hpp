@@ -121,8 +121,7 @@ struct Tiled {
     // f(tag of the set, slot, part, call, rows, rows of the tasks before) for each task, once for each of `parts`.
     const auto run = [&](Index parts, detail::Effort effort, const auto& f) {
       detail::for_each_task(executor, tasks * parts, effort, [&](Index slot, Index at) noexcept {
-        const Index task = at / parts;
-        Index c = 0, before = 0;
+        Index task = at / parts, c = 0, before = 0;
         for (; task >= plan.first_task[c + 1]; ++c)
           before += calls[static_cast<std::size_t>(c)].query.extent[0] * rules.heads;
         const AttentionCall<C, Cache>& call = calls[static_cast<std::size_t>(c)];

@@ -48,9 +48,14 @@ class TreeCache {
       own.key_scales = reinterpret_cast<float*>(own.values + Layout::value_block(shape.v_head_dim));
       own.value_scales = own.key_scales + block_keys;
     }
-    if (const Index places = context_ - b * block_keys; places > 0) {
+    // The other keys of the row's own tile are computed along and used nowhere: zeros, since memory as it comes may be
+    // denormals, which take a hundred times as long.
+    const Index places = context_ - b * block_keys, tile = Layout::key_tile(shape.head_dim);
+    if (const Index own_place = places + depths_[node]; own_place < block_keys)
+      for (Index k = own_place / lanes * tile, end = k + tile; k < end; ++k) own.keys[k] = Storage(0);
+    if (places > 0) {
       const CacheBlock<Storage> from = cache_->block(kv_head, b);
-      copy(own.keys, from.keys, ceil_div(places, lanes) * Layout::key_tile(shape.head_dim));
+      copy(own.keys, from.keys, ceil_div(places, lanes) * tile);
       for (Index slab = 0; slab < Layout::value_block(shape.v_head_dim); slab += Layout::value_slab)
         copy(own.values + slab, from.values + slab, round_up(places, Layout::pair) * lanes);
       if constexpr (is_quantised<Storage>) {
@@ -59,7 +64,7 @@ class TreeCache {
       }
     }
     for (Index n = node; n >= 0; n = parents_[n]) {
-      const Index place = context_ + depths_[n] - b * block_keys;
+      const Index place = places + depths_[n];
       if (place < 0) break;
       if (place >= block_keys) continue;
       const Index slot = context_ + n;
