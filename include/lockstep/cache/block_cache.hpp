@@ -57,7 +57,7 @@ class BlockCache {
   }
 
   /// Stores the next tokens: keys [tokens, kv_heads, head_dim], values [tokens, kv_heads, v_head_dim]. All or nothing.
-  /// Errors: those of check_append(); other shapes; for int8, numbers that are not finite.
+  /// Errors: those of check_append(); other shapes; the cache's own memory; for int8, numbers that are not finite.
   void append(View<const Compute, 3> keys, View<const Compute, 3> values) {
     const Index tokens = keys.extent[0];
     raise_unless_ok(self().check_append(tokens));
@@ -162,7 +162,7 @@ class BlockCache {
   }
 
   /// The keys, as stored (codes times scale for int8), into [kv_heads, length, head_dim] or [length, kv_heads,
-  /// head_dim]. Errors: another shape; places that are missing.
+  /// head_dim]. Errors: another shape; places that are missing; the cache's own memory.
   template <class U>
     requires ViewableAs<U, Value, 3>
   void export_keys(U&& out, Order order = Order::head_token_dim) const {
@@ -177,7 +177,8 @@ class BlockCache {
 
   /// Replaces all that is stored, also which table() it was, by keys [kv_heads, length, head_dim] and values [kv_heads,
   /// length, v_head_dim], or [length, kv_heads, dim] of both; int8 takes float and makes codes of it as append() does.
-  /// All or nothing. Errors: more tokens than fit; other shapes; for int8, numbers that are not finite.
+  /// All or nothing. Errors: more tokens than fit; other shapes; the cache's own memory; for int8, numbers that are not
+  /// finite.
   template <class K, class V>
     requires(ViewableAs<K, const cache_value_t<S>, 3> && ViewableAs<V, const cache_value_t<S>, 3>)
   void import(const K& keys, const V& values, Order order = Order::head_token_dim) {
