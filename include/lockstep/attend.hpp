@@ -72,7 +72,7 @@ Status check_results(View<C, 4> weights, View<C, 4> raw_logits, View<C, 3> lse, 
                      check_optional<C, 4>("raw_logits", raw_logits, {batch, heads, q_len, kv_len}));
 }
 
-/// The memory of a list, and of a workspace that is the caller's.
+/// The memory of a workspace that is the caller's.
 inline ByteRange bytes_of(const Workspace* workspace) noexcept {
   return workspace == nullptr ? ByteRange{} : bytes_of(workspace->given());
 }

@@ -17,11 +17,9 @@ using lockstep::ExpConstants;
 using lockstep::FloatEnvironment;
 using numeric_test::BitHash;
 using numeric_test::error_ulp;
+using numeric_test::reference_exp;
+using numeric_test::reference_exp_long;
 using numeric_test::Samples;
-
-// The C library's function itself: under unsafe math flags a call by name may become inexact inline code.
-double (*const volatile reference_exp)(double) = ::exp;
-long double (*const volatile reference_exp_long)(long double) = ::expl;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
