@@ -8,7 +8,7 @@
 
 #include <unsupported/Eigen/CXX11/ThreadPool>
 
-#include "lockstep/simd/instruction_set.hpp"
+#include "lockstep/simd/sets.hpp"
 #include "numbers.hpp"
 #include "spinning_threads.hpp"
 

@@ -11,9 +11,8 @@
 #include <vector>
 
 #include "lockstep/attend.hpp"
-#include "lockstep/attention/rollback.hpp"
 #include "lockstep/defaults.hpp"
-#include "lockstep/sequences.hpp"
+#include "lockstep/attend/sequences.hpp"
 
 namespace lockstep {
 
@@ -330,13 +329,12 @@ class Attention {
   }
 
   Status check_shapes(const LayerWeights<T>& weights) const noexcept {
-    constexpr Index limit = Index{1} << 31;
     for (const auto& [name, size] : {std::pair{"shape.hidden", shape_.hidden},
                                      {"shape.head_dim", shape_.head_dim},
                                      {"shape.v_head_dim", shape_.v_head_dim},
                                      {"shape.heads", shape_.heads},
                                      {"shape.kv_heads", shape_.kv_heads}})
-      if (size < 1 || size >= limit) return Status::invalid(name, "given {}, allowed 1 to 2^31 - 1", size);
+      if (size < 1 || size >= detail::size_limit) return Status::invalid(name, "given {}, allowed 1 to 2^31 - 1", size);
     if (Status s = detail::check_heads(sharing_, shape_.heads, shape_.kv_heads); !s.ok()) return s;
     constexpr Index widest = Index{1} << 40;
     if (query_width() > widest || context_width() > widest)
@@ -412,8 +410,7 @@ class Attention {
   Status check_caches(const NoCaches&, const detail::Sequences& sequences, const Options& options) const noexcept {
     if (options.offset && *options.offset != 0)
       return Status::invalid("offset", "given {}, allowed 0 without a cache", *options.offset);
-    constexpr Index most = Index{1} << 31;
-    if (sequences.count > most)
+    if (sequences.count > detail::size_limit)
       return Status::length("x", "given {} sequences, allowed up to 2^31 without caches", sequences.count);
     return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
   }

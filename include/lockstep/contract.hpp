@@ -45,6 +45,12 @@ namespace lockstep {
 /// 2^31.
 using Index = std::int64_t;
 
+namespace detail {
+/// What heads, head sizes and lists of numbers may be at most: products of two of them, and their sums, stay within 63
+/// bits.
+inline constexpr Index size_limit = Index{1} << 31;
+}  // namespace detail
+
 /// Marks a number of heads that is known at run time only.
 inline constexpr int Dynamic = -1;
 

@@ -78,7 +78,7 @@ constexpr bool shares(Index heads, Index kv_heads) noexcept {
 /// Refuses head numbers that the sharing cannot map, or maps beyond the kv heads.
 template <class Sharing>
 Status check_heads(const Sharing& sharing, Index heads, Index kv_heads) noexcept {
-  if (heads < 1 || kv_heads < 1 || heads >= Index{1} << 31 || !shares<Sharing>(heads, kv_heads))
+  if (heads < 1 || kv_heads < 1 || heads >= size_limit || !shares<Sharing>(heads, kv_heads))
     return Status::invalid("heads", "given {} query heads over {} kv heads, allowed multiples of these below 2^31",
                            heads, kv_heads);
   for (Index h = 0; h < heads; ++h) {

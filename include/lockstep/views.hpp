@@ -11,6 +11,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "lockstep/contract.hpp"
 
@@ -301,6 +302,17 @@ template <class T, int Rank>
 Status check_optional(const char* argument, const View<T, Rank>& view,
                       const std::array<Index, static_cast<std::size_t>(Rank)>& allowed) noexcept {
   return view.present() || !view.empty() ? check_shape(argument, view, allowed) : Status{};
+}
+
+/// Numbers that a policy keeps, in compute type C. Errors: those of check_shape(), more than 2^31.
+template <class C, class S>
+std::vector<C> copied(const char* argument, View<const S, 1> numbers) {
+  const Index count = numbers.extent[0];
+  if (count > size_limit) raise(Status::invalid(argument, "given {} numbers, allowed up to 2^31", count));
+  raise_unless_ok(check_shape(argument, numbers, {count}));
+  std::vector<C> own(static_cast<std::size_t>(count));
+  for (Index i = 0; i < count; ++i) own[static_cast<std::size_t>(i)] = static_cast<C>(numbers(i));
+  return own;
 }
 
 /// The bytes [first, last) between the lowest and the highest element of a checked view.

@@ -6,7 +6,6 @@
 
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/array.hpp"
-#include "lockstep/mask/per_sequence.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

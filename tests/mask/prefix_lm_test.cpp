@@ -1,10 +1,8 @@
-#include "lockstep/mask/per_sequence.hpp"
+#include "lockstep/mask/causal.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
-
-#include "lockstep/mask/causal.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

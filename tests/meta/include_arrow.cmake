@@ -8,11 +8,11 @@ cmake_minimum_required(VERSION 3.25)
 
 set(rows
     "lockstep   | lockstep[.]hpp                                  | attention attend defaults kernel policy concepts softmax_state ground simd views numeric contract version"
-    "attention  | attention([.]hpp|/.*)                           | attend defaults concepts ground simd views numeric contract version"
+    "attention  | attention[.]hpp                                 | attend defaults concepts ground simd views numeric contract version"
     "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state ground simd views numeric contract version"
     "defaults   | defaults[.]hpp                                  | kernel policy plain concepts views numeric contract"
     "kernel     | kernel/.*                                       | concepts softmax_state ground simd views numeric contract"
-    "ground     | (tasks|aligned|workspace|sequences|cache/layout)[.]hpp  | views numeric contract"
+    "ground     | (tasks|aligned|workspace|cache/layout)[.]hpp           | views numeric contract"
     "mask       | mask/.*                                         | concepts views numeric contract"
     "position   | position/.*                                     | concepts ground simd views numeric contract"
     "heads      | heads/.*                                        | plain concepts ground views numeric contract"

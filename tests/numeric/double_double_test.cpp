@@ -1,4 +1,4 @@
-#include "lockstep/numeric/double_double.hpp"
+#include "lockstep/numeric/rounded.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "lockstep/simd/instruction_set.hpp"
+#include "lockstep/simd/sets.hpp"
 
 namespace ls = lockstep;
 

@@ -47,22 +47,20 @@ class Alibi {
   Alibi& operator=(const Alibi&) noexcept = default;
   /// The slopes of that many heads. Errors: a number below 1 or above 2^31.
   explicit Alibi(Index heads) { prepare(heads); }
-  /// The caller's own slopes [heads], as positive numbers; copied.
+  /// The caller's own slopes [heads], as positive numbers; copied. Errors: numbers that are not finite, more than 2^31
+  /// heads.
   explicit Alibi(View<const C, 1> slopes) {
-    raise_unless_ok(detail::check_shape("slopes", slopes, slopes.extent));
-    auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(slopes.extent[0]));
-    for (Index h = 0; h < slopes.extent[0]; ++h) {
-      if (!std::isfinite(slopes(h)))
-        raise(Status::invalid("slopes", "given {} for head {}, allowed finite numbers", slopes(h), h));
-      (*own)[static_cast<std::size_t>(h)] = slopes(h);
-    }
+    auto own = std::make_shared<const std::vector<C>>(detail::copied<C>("slopes", slopes));
+    for (std::size_t h = 0; h < own->size(); ++h)
+      if (!std::isfinite((*own)[h]))
+        raise(Status::invalid("slopes", "given {} for head {}, allowed finite numbers", (*own)[h], h));
     slopes_ = std::move(own);
   }
 
   void prepare(Index heads) {
     if (slopes_ != nullptr) return;
-    constexpr Index most = Index{1} << 31;
-    if (heads < 1 || heads > most) raise(Status::invalid("heads", "given slopes for {}, allowed 1 to 2^31", heads));
+    if (heads < 1 || heads > detail::size_limit)
+      raise(Status::invalid("heads", "given slopes for {}, allowed 1 to 2^31", heads));
     const FloatEnvironment environment;
     auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(heads));
     for (Index h = 0; h < heads; ++h) (*own)[static_cast<std::size_t>(h)] = static_cast<C>(alibi_slope(h, heads));
@@ -152,12 +150,13 @@ class RelativeBias {
   /// No table yet, which every layer and attend() refuses.
   RelativeBias() noexcept = default;
 
-  /// A plain table [heads, distances], its first column for distance `first`; copied. Errors: a table without columns.
+  /// A plain table [heads, distances], its first column for distance `first`; copied. Errors: a table without columns,
+  /// or of more than 2^31 numbers.
   template <Element S>
     requires std::same_as<compute_t<S>, C>
   RelativeBias(View<const S, 2> table, Index first) {
     raise_unless_ok(detail::check_shape("table", table, table.extent));
-    constexpr Index limit = Index{1} << 31;
+    constexpr Index limit = detail::size_limit;
     if (table.extent[1] < 1 || table.extent[1] > limit || first < -limit || first > limit)
       raise(Status::invalid("table", "given {} distances from {}, allowed at least 1 and ends within +-2^31",
                             table.extent[1], first));
@@ -212,8 +211,9 @@ class RelativeBias {
   };
   template <class F>
   void fill(Index heads, KeyRange distances, F&& value) {
-    constexpr Index most = Index{1} << 31;
-    if (heads > most) raise(Status::invalid("table", "given {} heads, allowed up to 2^31", heads));
+    if (heads > detail::size_limit / distances.size())
+      raise(Status::invalid("table", "given {} heads of {} distances, allowed 2^31 numbers in all", heads,
+                            distances.size()));
     auto table = std::make_shared<Table>(
         Table{heads, distances, std::vector<C>(static_cast<std::size_t>(heads * distances.size()))});
     for (Index h = 0; h < heads; ++h)

@@ -43,10 +43,9 @@ Status check_cache_sizes(const CacheShape& shape, const char* argument, Index to
                            shape.kv_heads, shape.head_dim, shape.v_head_dim);
   // Each factor below 2^31 keeps the sums of the products below within 63 bits once the whole is checked. A place takes
   // less than 16 elements and two scales beyond its dimensions.
-  constexpr Index limit = Index{1} << 31;
   Index size = 0;
-  if (tokens < 0 || tokens > (Index{1} << 48) || shape.kv_heads > limit || shape.head_dim > limit ||
-      shape.v_head_dim > limit ||
+  if (tokens < 0 || tokens > (Index{1} << 48) || shape.kv_heads > size_limit || shape.head_dim > size_limit ||
+      shape.v_head_dim > size_limit ||
       __builtin_mul_overflow(round_up(tokens, block_keys), shape.head_dim + shape.v_head_dim + 40, &size) ||
       __builtin_mul_overflow(size, shape.kv_heads * static_cast<Index>(sizeof(S)), &size))
     return Status::length(argument, "given {} tokens of {} kv heads, allowed 0 to what 63 bits of bytes hold", tokens,

@@ -47,9 +47,9 @@ RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   raise_unless_ok(detail::check_shape("source", source, source.extent));
   RepeatedRows<T> result(source);
   if (group_size == 1) return result;
-  constexpr Index limit = Index{1} << 31;
   Index numbers = 0;
-  if (group_size > limit || source.extent[1] > limit || __builtin_mul_overflow(source.size(), group_size, &numbers))
+  if (group_size > detail::size_limit || source.extent[1] > detail::size_limit ||
+      __builtin_mul_overflow(source.size(), group_size, &numbers))
     raise(Status::invalid("group_size", "given {} over {}, allowed what 63 bits of numbers hold", group_size,
                           source.extent));
   const typename View<T, 3>::Extents extent{source.extent[0], source.extent[1] * group_size, source.extent[2]};

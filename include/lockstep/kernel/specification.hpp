@@ -7,7 +7,7 @@
 #include "lockstep/kernel/call.hpp"
 #include "lockstep/softmax_state.hpp"
 #include "lockstep/numeric/half.hpp"
-#include "lockstep/simd/instruction_set.hpp"
+#include "lockstep/simd/sets.hpp"
 
 namespace lockstep {
 

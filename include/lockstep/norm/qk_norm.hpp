@@ -54,18 +54,14 @@ class QkNorm {
 
   /// No weights yet, which every layer refuses.
   QkNorm() noexcept = default;
-  /// Weights as stored, copied. Errors: an epsilon that is negative or not finite.
+  /// Weights as stored, copied. Errors: an epsilon that is negative or not finite, more than 2^31 weights.
   template <Element S>
     requires std::same_as<compute_t<S>, C>
   QkNorm(View<const S, 1> query_weight, View<const S, 1> key_weight, double epsilon = 1e-6) {
-    raise_unless_ok(detail::check_shape("query_norm", query_weight, query_weight.extent));
-    raise_unless_ok(detail::check_shape("key_norm", key_weight, key_weight.extent));
     if (!(epsilon >= 0 && epsilon <= static_cast<double>(std::numeric_limits<C>::max())))
       raise(Status::invalid("epsilon", "given {}, allowed finite numbers from 0", epsilon));
-    auto own = std::make_shared<Weights>();
-    for (Index d = 0; d < query_weight.extent[0]; ++d) own->query.push_back(static_cast<C>(query_weight(d)));
-    for (Index d = 0; d < key_weight.extent[0]; ++d) own->key.push_back(static_cast<C>(key_weight(d)));
-    weights_ = std::move(own);
+    weights_ = std::make_shared<const Weights>(
+        Weights{detail::copied<C>("query_norm", query_weight), detail::copied<C>("key_norm", key_weight)});
     const FloatEnvironment environment;
     epsilon_ = static_cast<C>(epsilon);
   }

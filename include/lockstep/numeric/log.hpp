@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "lockstep/numeric/double_double.hpp"
 #include "lockstep/numeric/exp.hpp"
 #include "lockstep/numeric/rounded.hpp"
 

@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstdint>
 
-#include "lockstep/numeric/double_double.hpp"
 #include "lockstep/numeric/rounded.hpp"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 
 #include "lockstep/numeric/trig.hpp"
 #include "lockstep/position/scaling.hpp"
-#include "lockstep/simd/instruction_set.hpp"
+#include "lockstep/simd/sets.hpp"
 #include "lockstep/views.hpp"
 
 namespace lockstep {

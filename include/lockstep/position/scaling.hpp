@@ -80,7 +80,7 @@ inline Status check_magnitude(double magnitude) noexcept {
 }
 
 inline Status check_length(const char* name, Index length, Index least) noexcept {
-  if (length < least || length > (Index{1} << 31))
+  if (length < least || length > size_limit)
     return Status::invalid(name, "given {}, allowed {} to 2^31", length, least);
   return {};
 }

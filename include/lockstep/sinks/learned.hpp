@@ -21,18 +21,14 @@ class LearnedSinks {
 
   /// No sinks yet, which every layer and attend() refuses.
   LearnedSinks() noexcept = default;
-  /// One logit a query head [heads], as stored; copied. -inf is no sink. Errors: NaN and +inf.
+  /// One logit a query head [heads], as stored; copied. -inf is no sink. Errors: NaN and +inf, more than 2^31 heads.
   template <Element S>
     requires std::same_as<compute_t<S>, C>
   explicit LearnedSinks(View<const S, 1> logits) {
-    raise_unless_ok(detail::check_shape("sinks", logits, logits.extent));
-    auto own = std::make_shared<std::vector<C>>(static_cast<std::size_t>(logits.extent[0]));
-    for (Index h = 0; h < logits.extent[0]; ++h) {
-      const C logit = static_cast<C>(logits(h));
-      if (!(logit < std::numeric_limits<C>::infinity()))
-        raise(Status::invalid("sinks", "given {} for head {}, allowed finite numbers and -inf", logit, h));
-      (*own)[static_cast<std::size_t>(h)] = logit;
-    }
+    auto own = std::make_shared<const std::vector<C>>(detail::copied<C>("sinks", logits));
+    for (std::size_t h = 0; h < own->size(); ++h)
+      if (!((*own)[h] < std::numeric_limits<C>::infinity()))
+        raise(Status::invalid("sinks", "given {} for head {}, allowed finite numbers and -inf", (*own)[h], h));
     logits_ = std::move(own);
   }
 

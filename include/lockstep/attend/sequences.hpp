@@ -1,9 +1,13 @@
-// Which rows of a call belong to which sequence.
+// Which rows of a call belong to which sequence, and which caches.
 #pragma once
 
+#include <concepts>
 #include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
-#include "lockstep/views.hpp"
+#include "lockstep/concepts.hpp"
 
 namespace lockstep {
 
@@ -88,6 +92,87 @@ struct Sequences {
         depths[i] = parent < 0 ? 0 : depths[first + parent] + 1;
       }
   }
+};
+
+// One cache, or a range of caches or of pointers to them, one a sequence.
+template <class K>
+concept OneCache = KeyValueCache<std::remove_cvref_t<K>>;
+template <class R>
+concept CacheList = !OneCache<R> && requires(R& r) {
+  { r.size() } -> std::convertible_to<std::size_t>;
+  r[std::size_t{0}];
+};
+template <class K>
+concept CacheOrList = OneCache<K> || CacheList<K>;
+
+template <class K>
+Index cache_count(const K& caches) noexcept {
+  if constexpr (OneCache<K>)
+    return 1;
+  else
+    return static_cast<Index>(caches.size());
+}
+template <class K>
+auto* cache_at(K& caches, Index i) noexcept {
+  if constexpr (OneCache<K>)
+    return &caches;
+  else if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(caches[std::size_t{0}])>>)
+    return caches[static_cast<std::size_t>(i)];
+  else
+    return &caches[static_cast<std::size_t>(i)];
+}
+template <CacheOrList K>
+using CacheIn =
+    std::remove_cv_t<std::remove_pointer_t<decltype(cache_at(std::declval<std::remove_reference_t<K>&>(), Index{}))>>;
+
+/// Caches of a batch: as many as sequences, none null.
+template <class K>
+Status check_caches(const K& caches, Index batch) noexcept {
+  if (cache_count(caches) != batch)
+    return Status::invalid("caches", "given {}, allowed one for each of {} sequences", cache_count(caches), batch);
+  for (Index b = 0; b < batch; ++b)
+    if (cache_at(caches, b) == nullptr)
+      return Status::invalid("caches", "given a null pointer for sequence {}, allowed one cache for each", b);
+  return {};
+}
+
+/// Puts caches back to their lengths unless the work was completed: a forward that fails half-way changes nothing. A
+/// cache that forgets places cannot give them all back: it is copied before a forward that brings more than it takes
+/// back.
+template <class K>
+class Rollback {
+  using Cache = CacheIn<K>;
+  static constexpr bool may_be_copied = LimitsAppends<Cache> || RollsBack<Cache>;
+
+ public:
+  Rollback(K& caches, Index* lengths) noexcept : caches_(caches), lengths_(lengths) {
+    for (Index b = 0; b < cache_count(caches_); ++b) lengths_[b] = cache_at(caches_, b)->length();
+  }
+  ~Rollback() {
+    if (completed_) return;
+    if constexpr (may_be_copied)
+      for (auto& [b, copy] : copies_) *cache_at(caches_, b) = std::move(copy);
+    for (Index b = 0; b < cache_count(caches_); ++b) roll_back(*cache_at(caches_, b), lengths_[b]);
+  }
+  /// Sequence b is about to get `rows` tokens, in pieces: takes what memory that needs.
+  void prepare(Index b, Index rows) {
+    Cache& cache = *cache_at(caches_, b);
+    if constexpr (may_be_copied) {
+      if (!takes_back(cache, rows)) copies_.emplace_back(b, cache);
+    } else if constexpr (requires { cache.reserve(rows); }) {
+      cache.reserve(rows);
+    }
+  }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+  void complete() noexcept { completed_ = true; }
+  Index length(Index b) const noexcept { return lengths_[b]; }
+
+ private:
+  K& caches_;
+  Index* lengths_;
+  bool completed_ = false;
+  std::vector<std::pair<Index, Cache>> copies_;  // of those that could not be taken back
 };
 
 }  // namespace detail
