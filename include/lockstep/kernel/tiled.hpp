@@ -99,15 +99,9 @@ struct Tiled {
   /// most.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
-    const Index rows = task_rows(Workspace::product(shape.rows, shape.heads));
-    detail::WorkspaceSize once, slot;
-    once.take<Index>(shape.heads + shape.kv_heads + 1);
-    once.take<Index>(shape.sequences + 1);
-    once.take<TiledScratch<C>>(shape.concurrency);
-    take_scratch<C>(slot, rows, shape.head_dim, shape.v_head_dim, shape.own_bytes);
     const Index kept = std::min(Workspace::product(shape.sequences, shape.rows, shape.heads),
                                 kept_tasks(shape.concurrency) * tiled_row_block);
-    return once.bytes + shape.concurrency * slot.bytes +
+    return plan_bytes<C>(shape) +
            kept_bytes<C>(Workspace::product(kept, std::min(ceil_div(shape.kv_len, split_keys), kept_splits) + 1),
                          shape.v_head_dim);
   }
@@ -116,8 +110,10 @@ struct Tiled {
   static void attend(std::span<const AttentionCall<C, Cache>> calls, const Rules& rules, const Run& executor,
                      Workspace& workspace) {
     const InstructionSet chosen = instruction_set();
-    const Plan<C> plan = make_plan<C>(calls, rules, detail::concurrency_of(executor), workspace);
+    const Index concurrency = detail::concurrency_of(executor);
+    Plan<C> plan = make_plan<C>(calls, rules, concurrency, workspace);
     const Index tasks = plan.first_task[calls.size()];
+    if (tasks < kept_tasks(concurrency)) keep_splits(plan, calls, rules, workspace);
     // f(tag of the set, slot, part, call, rows, rows of the tasks before) for each task, once for each of `parts`.
     const auto run = [&](Index parts, detail::Effort effort, const auto& f) {
       detail::for_each_task(executor, tasks * parts, effort, [&](Index slot, Index at) noexcept {
@@ -159,7 +155,7 @@ struct Tiled {
   /// Workspace of attend_splits() in bytes.
   template <class C>
   static constexpr Index split_bytes(const KernelShape& shape) noexcept {
-    return bytes<C>(shape) +
+    return plan_bytes<C>(shape) +
            shape.concurrency * kept_bytes<C>(task_rows(Workspace::product(shape.rows, shape.heads)), shape.v_head_dim);
   }
 
@@ -241,6 +237,16 @@ struct Tiled {
             .row = memory.template take<typename Scratch::Row>(rows)};
   }
   template <class C>
+  static constexpr Index plan_bytes(const KernelShape& shape) noexcept {
+    detail::WorkspaceSize once, slot;
+    once.take<Index>(shape.heads + shape.kv_heads + 1);
+    once.take<Index>(shape.sequences + 1);
+    once.take<TiledScratch<C>>(shape.concurrency);
+    take_scratch<C>(slot, task_rows(Workspace::product(shape.rows, shape.heads)), shape.head_dim, shape.v_head_dim,
+                    shape.own_bytes);
+    return once.bytes + shape.concurrency * slot.bytes;
+  }
+  template <class C>
   static constexpr Index kept_bytes(Index states, Index v_head_dim) noexcept {
     return Workspace::bytes_for<SplitState<C>>(states) +
            Workspace::bytes_for<C>(Workspace::product(states, TiledScratch<C>::padded(v_head_dim)));
@@ -264,13 +270,12 @@ struct Tiled {
 
     plan.first_task = workspace.take<Index>(static_cast<Index>(calls.size()) + 1);
     plan.first_task[0] = 0;
-    Index rows = 0, kv_len = 0;
+    Index rows = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       const Index call_rows = calls[c].query.extent[0] * most_group;
       plan.first_task[c + 1] = plan.first_task[c] + ceil_div(call_rows, tiled_row_block) * rules.kv_heads;
       plan.rows += calls[c].query.extent[0] * rules.heads;
       rows = call_rows > rows ? call_rows : rows;
-      kv_len = calls[c].kv_len > kv_len ? calls[c].kv_len : kv_len;
     }
     plan.task_rows = task_rows(rows);
 
@@ -278,18 +283,23 @@ struct Tiled {
     for (Index slot = 0; slot < concurrency; ++slot)
       new (plan.scratch + slot) Scratch(take_scratch<C>(workspace, plan.task_rows, rules.head_dim, rules.v_head_dim,
                                                         own_bytes<Cache>(rules.cache_shape())));
-    if (kv_len <= split_keys || plan.first_task[calls.size()] >= kept_tasks(concurrency)) return plan;
+    return plan;
+  }
+
+  /// Makes tasks of splits, if rows see more than one.
+  template <class C, class Cache, class Rules>
+  static void keep_splits(Plan<C>& plan, std::span<const AttentionCall<C, Cache>> calls, const Rules& rules,
+                          Workspace& workspace) noexcept {
     for (const AttentionCall<C, Cache>& call : calls)
       for (Index at = 0; at < call.query.extent[0] * rules.heads; ++at) {
         const QueryRow q = call.row(at / rules.heads, at % rules.heads);
         plan.seen = hull(plan.seen, rules.range(q, call.keys_of(q)));
       }
     const Index splits = ceil_div(plan.seen.last, split_keys) - plan.seen.first / split_keys;
-    if (splits < 2) return plan;
+    if (splits < 2) return;
     plan.splits = std::min(splits, kept_splits);
     plan.state = workspace.take<SplitState<C>>(plan.rows * (plan.splits + 1));
-    plan.sums = workspace.take<C>(plan.rows * (plan.splits + 1) * Scratch::padded(rules.v_head_dim));
-    return plan;
+    plan.sums = workspace.take<C>(plan.rows * (plan.splits + 1) * plan.scratch[0].o_stride);
   }
 };
 
