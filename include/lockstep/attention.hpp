@@ -473,12 +473,13 @@ class Attention {
 
   /// Rotary positions of `rows` rows from row `first` of the call on, of a sequence of `length` keys so far.
   Status check_positions(const Call& call, Index length, Index first, Index rows) const noexcept {
-    const Index known = position_.positions(), last = length + rows - 1;
-    if (!call.options.positions.present() && rows > 0 && last >= known)
-      return Status::invalid("position", "given {}, allowed 0 to {}: the table ends there", last, known - 1);
-    for (Index i = 0; i < rows; ++i) {
-      const Index p = call.position(first + i, length + i);
-      if (p < 0 || p >= known) return Status::invalid("positions", "given {}, allowed 0 to {}", p, known - 1);
+    const Index known = position_.positions();
+    const char* name = call.options.positions.present() ? "positions" : "position";
+    for (Index i = rows; i-- > 0;) {
+      const Index place = length + (call.tree ? detail::Sequences::depth(call.parents.data() + first, i) : i);
+      const Index p = call.position(first + i, place);
+      if (p < 0 || p >= known)
+        return Status::invalid(name, "given {}, allowed 0 to {}: the table ends there", p, known - 1);
       if constexpr (detail::ChecksPosition<Position>)
         if (Status s = position_.check_position(p); !s.ok()) return s;
     }

@@ -21,13 +21,14 @@ using Layer = ls::Attention<float, 4, 2, ls::Rope<ls::HalfSplit>, ls::Specificat
 
 const std::vector<float> numbers(9000, 0.5F);
 
+Layer layer_of_positions(Index positions) {
+  const auto matrix = [](Index out, Index in) { return View<const float, 2>::contiguous(numbers.data(), {out, in}); };
+  return Layer({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
+               {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
+               ls::RopeTable<float>({.rotary_dim = 4, .positions = positions}));
+}
 const Layer& layer() {
-  static const Layer made = [] {
-    const auto matrix = [](Index out, Index in) { return View<const float, 2>::contiguous(numbers.data(), {out, in}); };
-    return Layer({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
-                 {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
-                 ls::RopeTable<float>({.rotary_dim = 4, .positions = 30}));
-  }();
+  static const Layer made = layer_of_positions(30);
   return made;
 }
 
@@ -123,6 +124,25 @@ TEST(TreeTakes, TheSceneThatTheRowsSpoil) {
   EXPECT_NE(scene.state(), before);
   scene.forward();
   EXPECT_EQ(scene.cache.length(), 8);
+}
+
+// How deep a node stands counts, not how many stand before it: three nodes after five tokens, on places 5 and 6.
+TEST(TreeTakes, NodesUpToTheEndOfTheTable) {
+  Scene scene;
+  Layer::Cache cache = scene.cache;
+  scene.forward();
+  const std::vector<float> expected(scene.memory.begin(), scene.memory.begin() + 24);
+  std::vector<float> y(24);
+  const auto into = View<float, 3>::contiguous(y.data(), {1, 3, 8});
+  layer_of_positions(7).forward_tree(scene.x, scene.parents, cache, into);
+  EXPECT_EQ(y, expected);
+  cache.truncate(5);
+  EXPECT_STREQ(layer_of_positions(6).check_tree(scene.x, scene.parents, cache, into).message(),
+               "lockstep: position: given 6, allowed 0 to 5: the table ends there");
+  scene.nodes[2] = 1;
+  EXPECT_STREQ(layer_of_positions(7).check_tree(scene.x, scene.parents, cache, into).message(),
+               "lockstep: position: given 7, allowed 0 to 6: the table ends there");
+  EXPECT_TRUE(layer_of_positions(8).check_tree(scene.x, scene.parents, cache, into).ok());
 }
 
 }  // namespace

@@ -83,6 +83,12 @@ struct Sequences {
           return Status::invalid("parents", "given {} for node {}, allowed -1 to {}", parents[at], i, i - 1);
     return {};
   }
+  /// How many nodes stand between row i of a sequence and the context.
+  static Index depth(const Index* parents, Index i) noexcept {
+    Index nodes = 0;
+    for (; parents[i] >= 0; i = parents[i]) ++nodes;
+    return nodes;
+  }
   /// depths[row]: how many nodes stand between it and the context.
   void set_depths(std::span<const Index> parents, Index* depths) const noexcept {
     Index first = 0;
