@@ -175,6 +175,9 @@ struct TokensFirst {
     if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
     return check_cache_sizes<S>(shape(), "keys", length());
   }
+  Status check_written(std::initializer_list<NamedBytes> written) const noexcept {
+    return check_apart({{"keys", bytes_of(keys)}, {"values", bytes_of(values)}}, written);
+  }
 };
 
 template <class Options, class C, class K>
@@ -271,8 +274,11 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
                                           {"dropout_streams", bytes_of(options.dropout_streams)}},
                                          written),
                              check_apart_from("mask", options.mask, written));
-      !s.ok() || options.workspace == nullptr)
+      !s.ok())
     return s;
+  if constexpr (requires { caches[0].check_written(written); })
+    if (Status s = caches[0].check_written(written); !s.ok()) return s;
+  if (options.workspace == nullptr) return {};
   return options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
@@ -383,10 +389,7 @@ Status check_attend(const Q& q, const PlainKeyValues<S>& plain, Out&& context,
                     const AttendOptions<compute_t<S>, Policies...>& options = {}) noexcept {
   const std::array<detail::TokensFirst<S>, 1> turned{detail::TokensFirst<S>(plain)};
   if (Status s = turned[0].check(); !s.ok()) return s;
-  if (Status s = lockstep::check_attend<Policies...>(q, turned, context, options); !s.ok()) return s;
-  return detail::check_apart(
-      {{"keys", detail::bytes_of(plain.keys)}, {"values", detail::bytes_of(plain.values)}},
-      {{"context", detail::bytes_of(View<compute_t<S>, 4>(context))}, {"lse", detail::bytes_of(options.lse)}});
+  return lockstep::check_attend<Policies...>(q, turned, context, options);
 }
 
 /// The same over plain key and value memory of one sequence: packed on the way, which costs one pass and memory for a

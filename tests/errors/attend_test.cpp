@@ -233,7 +233,8 @@ struct PlainScene {
   ls::AttendOptions<float> options;
   std::array<std::byte, 100> workspace_memory{};
   ls::Workspace workspace{workspace_memory.data(), 100};
-  static inline std::array<float, 100> q_memory{}, context_memory{}, k_memory{}, v_memory{};
+  ls::Workspace over_values{v_memory.data() + 39, 100};
+  static inline std::array<float, 140> q_memory{}, context_memory{}, k_memory{}, v_memory{};
   ls::Status check() const { return ls::check_attend(q, plain, context, options); }
   void attend() { ls::attend(q, plain, context, options); }
 };
@@ -259,6 +260,11 @@ const PlainRow plain_rows[] = {
     {"QueryOfABatch", {invalid, "caches", "1", "2 sequences"}, [](PlainScene& s) { s.q.extent[0] = s.context.extent[0] = 2; }},
     {"ContextOfAnotherDim", {invalid, "context", "3, 4, 6]", "3, 4, 4]"}, [](PlainScene& s) { s.context.extent[3] = 6; }},
     {"LseOfAnotherShape", {invalid, "lse", "[1, 4, 2]", "[1, 4, 3]"}, [](PlainScene& s) { s.options.lse = View<float, 3>::contiguous(PlainScene::context_memory.data() + 60, {1, 4, 2}); }},
+    {"ContextOverKeys", {invalid, "context", "overlaps keys", "its own"}, [](PlainScene& s) { s.context.data = PlainScene::k_memory.data() + 59; }},
+    {"LseOverKeys", {invalid, "lse", "overlaps keys", "its own"}, [](PlainScene& s) { s.options.lse = View<float, 3>::contiguous(PlainScene::k_memory.data() + 59, {1, 4, 3}); }},
+    {"WeightsOverValues", {invalid, "weights", "overlaps values", "its own"}, [](PlainScene& s) { s.options.weights = View<float, 4>::contiguous(PlainScene::v_memory.data() + 39, {1, 4, 3, 5}); }},
+    {"LogitsOverKeys", {invalid, "raw_logits", "overlaps keys", "its own"}, [](PlainScene& s) { s.options.raw_logits = View<float, 4>::contiguous(PlainScene::k_memory.data() + 30, {1, 4, 3, 5}); }},
+    {"WorkspaceOverValues", {invalid, "workspace", "overlaps values", "its own"}, [](PlainScene& s) { s.options.workspace = &s.over_values; }},
     {"WorkspaceTooSmall", {too_long, "workspace", "100 bytes", "from "}, [](PlainScene& s) { s.options.workspace = &s.workspace; }},
 };
 // clang-format on
