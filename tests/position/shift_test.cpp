@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "lockstep/plain.hpp"
@@ -174,6 +176,38 @@ TEST(Shift, IsRefusedWhereAnglesAreUnknownOrTooLarge) {
   EXPECT_STREQ(made.check_shift(-(Index{1} << 31) - 1).message(),
                "lockstep: shift: given -2147483649 positions, allowed angles from -2^31 to 2^31");
   EXPECT_FALSE(made.check_shift(std::numeric_limits<Index>::min()).ok());
+}
+
+TEST(Shift, OfRowsRefusesOthersAndTouchesNone) {
+  const ls::Rope<ls::HalfSplit, float> made{ls::RopeTable<float>({.rotary_dim = 8, .positions = 1})}, none;
+  const std::vector<float> before = random_row<float>(40, 3);
+  std::vector<float> keys = before;
+  const auto message = [&](const auto& rope, ls::View<float, 2> rows, Index delta) -> std::string {
+    try {
+      rope.shift(rows, delta);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto rows = [&](Index count, Index width, Index step) {
+    return ls::View<float, 2>(keys.data(), {count, width}, {width * step, step});
+  };
+  EXPECT_EQ(message(made, rows(2, 7, 1), 1), "lockstep: rows: given [2, 7], allowed [2, 8]");
+  EXPECT_EQ(message(made, rows(2, 10, 2), 1), "lockstep: rows: given numbers 2 apart, allowed 1");
+  EXPECT_EQ(message(made, rows(-1, 8, 1), 1), "lockstep: rows: given [-1, 8], allowed extents from 0");
+  EXPECT_EQ(message(made, ls::View<float, 2>(keys.data(), {3, 8}, {4, 1}), 1),
+            "lockstep: rows: given strides [4, 1] for [3, 8], allowed strides that part all numbers to be written");
+  EXPECT_EQ(message(made, ls::View<float, 2>(nullptr, {1, 8}, {8, 1}), 1),
+            "lockstep: rows: given a null view, allowed [1, 8]");
+  EXPECT_EQ(message(made, rows(2, 8, 1), (Index{1} << 31) + 1),
+            "lockstep: shift: given 2147483649 positions, allowed angles from -2^31 to 2^31");
+  EXPECT_EQ(message(none, rows(2, 8, 1), 1),
+            "lockstep: shift: given a table without inverse frequencies, allowed one that was made of them");
+  EXPECT_EQ(keys, before);
+  EXPECT_EQ(message(made, rows(0, 8, 1), 1), "");
+  EXPECT_EQ(message(made, rows(4, 10, 1), 1), "");
+  EXPECT_NE(keys, before);
 }
 
 TEST(Shift, OfNoPositionIsNone) {

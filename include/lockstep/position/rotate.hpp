@@ -42,22 +42,17 @@ class TableRotation {
 
   /// Rotates rows that were rotated at any positions p on to p + delta (negative: back), without the magnitude, which
   /// they have: rows [rows, head_dim], each without gaps. The angle delta times inverse frequency is formed in double,
-  /// its cosine and sine rounded once. Error: max_shift_error_eps. Precondition: check_shift(delta).
-  void shift(View<C, 2> rows, Index delta) const noexcept {
-    if (delta == 0) return;  // a rotation by 0 would turn -0 to +0
-    const FloatEnvironment environment;
-    constexpr Index at_once = 64;
-    C cos[at_once], sin[at_once];
-    const std::span<const double> frequencies = table_.inverse_frequencies();
-    const Index pairs = static_cast<Index>(frequencies.size());
-    for (Index first = 0; first < pairs; first += at_once) {
-      const Index count = pairs - first < at_once ? pairs - first : at_once;
-      with_fma([&](auto set) { fill_rows(set, delta, 1, frequencies.data() + first, count, 1.0, cos, sin); });
-      for (Index row = 0; row < rows.extent[0]; ++row)
-        rotate_pairs(rows.data + row * rows.stride[0], first, count, cos, sin);
-    }
+  /// its cosine and sine rounded once. Error: max_shift_error_eps. Errors: those of check_shift(), rows that are
+  /// narrower than rotary_dim() or have gaps.
+  void shift(View<C, 2> rows, Index delta) const {
+    raise_unless_ok(check_shift(delta));
+    raise_unless_ok(check_shape("rows", rows, {rows.extent[0], std::max(rows.extent[1], rotary_dim())}));
+    if (rows.extent[1] > 1 && rows.stride[1] != 1)
+      raise(Status::invalid("rows", "given numbers {} apart, allowed 1", rows.stride[1]));
+    shift_rows(rows, delta);
   }
-  void shift(C* row, Index delta) const noexcept { shift(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
+  /// The same for one row of at least rotary_dim() numbers. Precondition: check_shift(delta).
+  void shift(C* row, Index delta) const noexcept { shift_rows(View<C, 2>(row, {1, rotary_dim()}, {0, 1}), delta); }
   /// Whether rows can be shifted by `delta` positions.
   Status check_shift(Index delta) const noexcept {
     if (table_.inverse_frequencies().empty())
@@ -80,6 +75,20 @@ class TableRotation {
   const RopeTable<C>& table() const noexcept { return table_; }  ///< the policy's, perhaps empty
 
  protected:
+  void shift_rows(View<C, 2> rows, Index delta) const noexcept {
+    if (delta == 0) return;  // a rotation by 0 would turn -0 to +0
+    const FloatEnvironment environment;
+    constexpr Index at_once = 64;
+    C cos[at_once], sin[at_once];
+    const std::span<const double> frequencies = table_.inverse_frequencies();
+    const Index pairs = static_cast<Index>(frequencies.size());
+    for (Index first = 0; first < pairs; first += at_once) {
+      const Index count = pairs - first < at_once ? pairs - first : at_once;
+      with_fma([&](auto set) { fill_rows(set, delta, 1, frequencies.data() + first, count, 1.0, cos, sin); });
+      for (Index row = 0; row < rows.extent[0]; ++row)
+        rotate_pairs(rows.data + row * rows.stride[0], first, count, cos, sin);
+    }
+  }
   /// Rotates pairs first, first + 1, ..., first + pairs - 1 of a row by cos, sin [pairs].
   void rotate_pairs(C* row, Index first, Index pairs, const C* cos, const C* sin) const noexcept {
     row += Style::first(first, table_.pair_dim());
