@@ -1,12 +1,15 @@
 // Built without exceptions and run-time type information: check() returns what a call would have thrown, and the call
-// tells the handler. Each refusal in a process of its own, because raise() does not return.
+// tells the handler, in the floating-point environment of the host. Each refusal in a process of its own, because
+// raise() does not return.
 #include <lockstep/lockstep.hpp>
 
 #include <Eigen/Core>
 
+#include <cfenv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <sstream>
 
 #include <sys/wait.h>
@@ -18,11 +21,25 @@ namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Layer = ls::Attention<float, 2, 1, ls::Rope<ls::HalfSplit>>;
-constexpr int exit_refused = 0, exit_said_another = 3, exit_went_on = 4;
+constexpr int exit_refused = 0, exit_said_another = 3, exit_went_on = 4, exit_left_environment = 5;
+
+struct TooFast {
+  ls::Status check(const ls::RopeConfig&) const noexcept { return {}; }
+  double apply(const ls::RopeConfig&, std::span<double> frequencies) const noexcept {
+    frequencies[0] = 1e9;
+    return 1;
+  }
+};
 
 int failures = 0;
 const char* expected = "";
 ls::StatusCode expected_code = ls::StatusCode::invalid_argument;
+
+/// Whether the host's rounding mode, upward, rules.
+bool rounds_upward() {
+  const volatile float one = 1, tiny = 1e-10F;
+  return one + tiny > 1;
+}
 
 /// f must end in the handler, with an error that contains `text`.
 template <class F>
@@ -36,8 +53,9 @@ void refuses(const char* text, ls::StatusCode code, F&& f) {
       const bool same = std::strstr(status.message(), expected) != nullptr && status.code() == expected_code;
       if (!same) std::printf("said '%s', expected '%s'\n", status.message(), expected);
       std::fflush(stdout);
-      _exit(same ? exit_refused : exit_said_another);
+      _exit(!same ? exit_said_another : rounds_upward() ? exit_refused : exit_left_environment);
     });
+    std::fesetround(FE_UPWARD);
     f();
     _exit(exit_went_on);
   }
@@ -101,6 +119,13 @@ int main() {
   first.append(rows, rows);
   expect(pool.free_pages() == 0 && !second.check_append(2).ok(), "the pool is used up");
   refuses("page", length, [&] { second.append(rows, rows); });
+
+  // Tables, whose numbers are checked while they are made.
+  refuses("base: given 0", invalid, [] { ls::RopeTable<float>({.rotary_dim = 4, .base = 0, .positions = 9}); });
+  refuses("factor: given 0", invalid,
+          [] { ls::RopeTable<float>({.rotary_dim = 4, .positions = 9}, ls::LinearScaling{.factor = 0}); });
+  refuses("scaling: given an inverse frequency of 1e+09", invalid,
+          [] { ls::RopeTable<float>({.rotary_dim = 4, .positions = 9}, TooFast{}); });
 
   // Saved caches.
   std::stringstream stream, cut;

@@ -52,28 +52,7 @@ class RopeTable {
   /// 2^31; proportional_to with a magnitude other than 1, which pairs that do not turn would lack.
   template <FrequencyScaling S>
   RopeTable(const RopeConfig& config, const S& scaling) {
-    raise_unless_ok(check(config));
-    const FloatEnvironment environment;
-    raise_unless_ok(scaling.check(config));
-    std::vector<double> frequencies(static_cast<std::size_t>(config.rotary_dim / 2));
-    detail::plain_frequencies(config, frequencies);
-    const double magnitude = scaling.apply(config, frequencies);
-    raise_unless_ok(check(config, frequencies, magnitude));
-
-    auto data = std::make_shared<Data>();
-    data->pair_dim = config.pair_dim();
-    data->magnitude = magnitude;
-    data->identity = detail::identity_with(static_cast<std::uint64_t>(config.rotary_dim),
-                                           static_cast<std::uint64_t>(config.pair_dim()));
-    for (const double f : frequencies)
-      data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
-    data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
-    const auto own = data->own(config.positions, config.rotary_dim / 2);
-    with_fma([&](auto set) {
-      fill_rows(set, 0, config.positions, frequencies.data(), config.rotary_dim / 2, magnitude, own.first, own.second);
-    });
-    data->frequencies = std::move(frequencies);
-    data_ = std::move(data);
+    raise_unless_ok(make(config, scaling));
   }
 
   /// The caller's own cosines and sines, both [positions, rotary_dim/2]; copied. A row may be a position, or a token
@@ -154,19 +133,47 @@ class RopeTable {
     std::uint64_t identity = 0;
   };
 
+  /// What the constructor does. Errors are returned: where raising does not unwind, the host's floating-point
+  /// environment must be back before.
+  template <class S>
+  Status make(const RopeConfig& config, const S& scaling) {
+    if (Status s = check(config); !s.ok()) return s;
+    const FloatEnvironment environment;
+    if (Status s = scaling.check(config); !s.ok()) return s;
+    std::vector<double> frequencies(static_cast<std::size_t>(config.rotary_dim / 2));
+    detail::plain_frequencies(config, frequencies);
+    const double magnitude = scaling.apply(config, frequencies);
+    if (Status s = check(config, frequencies, magnitude); !s.ok()) return s;
+
+    auto data = std::make_shared<Data>();
+    data->pair_dim = config.pair_dim();
+    data->magnitude = magnitude;
+    data->identity = detail::identity_with(static_cast<std::uint64_t>(config.rotary_dim),
+                                           static_cast<std::uint64_t>(config.pair_dim()));
+    for (const double f : frequencies)
+      data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(f));
+    data->identity = detail::identity_with(data->identity, std::bit_cast<std::uint64_t>(magnitude));
+    const auto own = data->own(config.positions, config.rotary_dim / 2);
+    with_fma([&](auto set) {
+      fill_rows(set, 0, config.positions, frequencies.data(), config.rotary_dim / 2, magnitude, own.first, own.second);
+    });
+    data->frequencies = std::move(frequencies);
+    data_ = std::move(data);
+    return {};
+  }
+
   static Status check(const char* name, View<const C, 2> view, const std::array<Index, 2>& allowed) noexcept {
-    constexpr Index limit = Index{1} << 31;
-    if (view.extent[0] > limit || view.extent[1] > limit / 2)
+    if (view.extent[0] > detail::size_limit || view.extent[1] > detail::size_limit / 2)
       return Status::invalid(name, "given {}, allowed up to 2^31 positions of 2^30 pairs", view.extent);
     return detail::check_shape(name, view, allowed);
   }
   static Status check(const RopeConfig& config) noexcept {
-    if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > (Index{1} << 31))
+    if (config.rotary_dim < 2 || config.rotary_dim % 2 != 0 || config.rotary_dim > detail::size_limit)
       return Status::invalid("rotary_dim", "given {}, allowed even numbers from 2 to 2^31", config.rotary_dim);
     if (!(config.base > 0) || !std::isfinite(config.base))
       return Status::invalid("base", "given {}, allowed positive finite numbers", config.base);
     if (Status s = detail::check_length("positions", config.positions, 0); !s.ok()) return s;
-    if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > (Index{1} << 31))
+    if (config.pair_dim() < config.rotary_dim || config.pair_dim() % 2 != 0 || config.pair_dim() > detail::size_limit)
       return Status::invalid("proportional_to", "given {}, allowed 0 or even numbers from rotary_dim {} to 2^31",
                              config.proportional_to, config.rotary_dim);
     // Below 1 a base raises frequencies above 1, at most to 1/base; sines are good up to angles of 2^31.
