@@ -2,7 +2,9 @@
 #pragma once
 
 #include "gauge.hpp"
+#include "lockstep/plain.hpp"
 #include "lockstep/simd/sets.hpp"
+#include "lockstep/tasks.hpp"
 #include "machine.hpp"
 #include "openblas.hpp"
 
@@ -39,18 +41,22 @@ class StreamBuffer {
   StreamBuffer() : data_(at(beyond_cache()) / sizeof(float), 1.0F) {}
   Index bytes() const noexcept { return static_cast<Index>(data_.size() * sizeof(float)); }
 
-  /// Bytes a second of reading with the CPU's best instructions, `Streams` places at once. Borrows the buffer.
-  template <int Streams>
-  Gauge limit() {
+  /// Bytes a second of reading with the CPU's best instructions, `Streams` places at once, by each of an executor's
+  /// threads if it has several. Borrows the buffer.
+  template <int Streams, class Executor = ls::Serial>
+  Gauge limit(Clock clock = Clock::thread, Executor executor = {}) {
     return Gauge(
-        [this, next = Index{0}]() mutable {
-          constexpr Index lines = run_bytes / Streams / 64;
+        [this, executor, next = Index{0}]() mutable {
+          const Index threads = executor.concurrency(), tasks = threads > 1 ? 8 * threads : 1;
+          const Index lines = run_bytes / Streams / 64 / tasks;
           const Index part = static_cast<Index>(data_.size()) / Streams / ls::lanes * ls::lanes;
-          if (next + lines * ls::lanes > part) next = 0;
-          keep(read<Streams>(data_.data() + next, part, lines));
-          next += lines * ls::lanes;
+          if (next + tasks * lines * ls::lanes > part) next = 0;
+          ls::detail::for_each_task(executor, tasks, {.bytes = run_bytes}, [&](Index, Index task) noexcept {
+            keep(read<Streams>(data_.data() + next + task * lines * ls::lanes, part, lines));
+          });
+          next += tasks * lines * ls::lanes;
         },
-        static_cast<double>(run_bytes));
+        static_cast<double>(run_bytes), clock);
   }
 
  private:

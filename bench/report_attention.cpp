@@ -138,6 +138,15 @@ std::vector<Entry> threads_entries(const std::string& name, Index q_len, Index h
            }}};
 }
 
+/// What two threads can read, which is what bounds their decode.
+Entry two_streams() {
+  return {"threads2_stream", {"/one_thread"}, [](Report& report, const Entry& entry) {
+            SpinningThreads threads(2);
+            Gauge one = report.buffer().limit<4>(Clock::wall);
+            report.compare(entry, report.buffer().limit<4>(Clock::wall, threads.executor()), {{"/one_thread", &one}});
+          }};
+}
+
 Entry latency() {
   return {"decode_s1_latency", {"us"}, [](Report& report, const Entry& entry) {
             const auto caches = caches_of<float>(1, 2, 64, 1);
@@ -164,6 +173,7 @@ std::vector<Entry> attention_entries() {
   const auto add = [&entries](const std::vector<Entry>& more) {
     entries.insert(entries.end(), more.begin(), more.end());
   };
+  add({two_streams()});
   add(threads_entries("threads2_decode", 1, 32,
                       [shared]() -> const auto& { return shared->caches<float>().of(8192); }));
   add({decode<Eigen::bfloat16>(shared, "decode_bf16_g4_d128_s8192", 4, 8192)});
