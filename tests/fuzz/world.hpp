@@ -12,22 +12,44 @@
 
 namespace fuzz {
 
-/// Rotary positions that can be switched off.
+/// Rotary positions of either pairing, or none.
 struct SwitchedRope {
   static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::position;
-  bool on = false;
-  ls::Rope<ls::HalfSplit, float> rope{};
+  reference::Pairing pairing = reference::Pairing::none;
+  ls::Rope<ls::HalfSplit, float> halves{};
+  ls::Rope<ls::Interleaved, float> neighbours{};
 
+  bool on() const noexcept { return pairing != reference::Pairing::none; }
+  bool apart() const noexcept { return pairing == reference::Pairing::half_split; }
   void rotate(float* row, Index position) const noexcept {
-    if (on) rope.rotate(row, position);
+    if (on()) apart() ? halves.rotate(row, position) : neighbours.rotate(row, position);
   }
   void shift(float* row, Index delta) const noexcept {
-    if (on) rope.shift(row, delta);
+    if (on()) apart() ? halves.shift(row, delta) : neighbours.shift(row, delta);
   }
-  ls::Status check_shift(Index delta) const noexcept { return on ? rope.check_shift(delta) : ls::Status{}; }
-  Index rotary_dim() const noexcept { return on ? rope.rotary_dim() : 0; }
-  Index positions() const noexcept { return on ? rope.positions() : Index{1} << 40; }
-  std::uint64_t identity() const noexcept { return on ? rope.identity() : 0; }
+  ls::Status check_shift(Index delta) const noexcept { return on() ? halves.check_shift(delta) : ls::Status{}; }
+  Index rotary_dim() const noexcept { return on() ? halves.rotary_dim() : 0; }
+  Index positions() const noexcept { return on() ? halves.positions() : Index{1} << 40; }
+  std::uint64_t identity() const noexcept { return !on() ? 0 : apart() ? halves.identity() : neighbours.identity(); }
+};
+
+/// A norm of each head that can be switched off. Its epsilon keeps rows near zero from being blown up, errors and all.
+struct SwitchedNorm {
+  static constexpr ls::PolicyKind policy_kind = ls::PolicyKind::norm;
+  static constexpr bool active = true, before_rotation = true;
+  static constexpr double epsilon = 0.1;
+  bool on = false;
+  ls::QkNorm<ls::BeforeRope, ls::PerHead, float> norm{};
+
+  ls::Status check(Index heads, Index kv_heads, Index head_dim) const noexcept {
+    return on ? norm.check(heads, kv_heads, head_dim) : ls::Status{};
+  }
+  void query(float* rows, Index heads, Index head_dim) const noexcept {
+    if (on) norm.query(rows, heads, head_dim);
+  }
+  void key(float* rows, Index kv_heads, Index head_dim) const noexcept {
+    if (on) norm.key(rows, kv_heads, head_dim);
+  }
 };
 
 /// A soft-cap that can be switched off.
@@ -51,7 +73,10 @@ struct Setup {
   SwitchedRope position{};
   ls::SlidingWindow mask{};
   SwitchedSoftCap softcap{};
-  std::vector<float> slopes{};  // [heads]; zeros: no ALiBi
+  std::vector<float> slopes{};                  // [heads]; zeros: no ALiBi
+  std::vector<float> sinks{};                   // [heads]; -inf: none
+  std::vector<float> query_norm{}, key_norm{};  // [head_dim]
+  SwitchedNorm norm{};
   Index threads = 1;
   std::uint64_t seed = 0;
 
@@ -65,15 +90,25 @@ struct Setup {
     shape.hidden = 1 + in.below(8);
     seed = in.byte();
     if (in.one_in(2) && shape.head_dim > 1) {
-      position.on = true;
-      position.rope =
-          ls::RopeTable<float>({.rotary_dim = 2 + in.below(shape.head_dim / 2) * 2, .positions = in.pick(lengths)});
+      const ls::RopeTable<float> table(
+          {.rotary_dim = 2 + in.below(shape.head_dim / 2) * 2, .positions = in.pick(lengths)});
+      position.pairing = (seed & 8) != 0 ? reference::Pairing::interleaved : reference::Pairing::half_split;
+      position.halves = table;
+      position.neighbours = table;
     }
     mask.window = in.pick(windows);
     mask.sinks = in.one_in(3) ? in.below(300) : 0;
     softcap.on = in.one_in(3);
     const bool alibi = in.one_in(3);
     for (Index h = 0; h < shape.heads; ++h) slopes.push_back(alibi ? 0.25F / static_cast<float>(h + 1) : 0.0F);
+    for (const float logit : bits::numbers<float>(shape.heads, seed + 11))
+      sinks.push_back((seed & 2) != 0 ? 3 * logit : -std::numeric_limits<float>::infinity());
+    norm.on = (seed & 4) != 0;
+    for (const float weight : bits::numbers<float>(shape.head_dim, seed + 12)) {
+      query_norm.push_back(1 + weight / 2);
+      key_norm.push_back(1 - weight / 3);
+    }
+    norm.norm = {ls::View<const float, 1>(query_norm), ls::View<const float, 1>(key_norm), SwitchedNorm::epsilon};
     threads = 1 + in.below(3);
     std::vector<ls::InstructionSet> sets;
     for (const ls::InstructionSet set : ls::all_instruction_sets)
@@ -84,8 +119,9 @@ struct Setup {
          std::to_string(shape.head_dim) + " and " + std::to_string(shape.v_head_dim) + ", hidden " +
          std::to_string(shape.hidden) + ", rotary " + std::to_string(position.rotary_dim()) + " of " +
          std::to_string(position.positions()) + ", window " + std::to_string(mask.window) + ", sinks " +
-         std::to_string(mask.sinks) + (softcap.on ? ", soft-cap" : "") + (alibi ? ", ALiBi" : "") + ", " +
-         ls::name_of(set));
+         std::to_string(mask.sinks) + (softcap.on ? ", soft-cap" : "") + (alibi ? ", ALiBi" : "") +
+         ((seed & 2) != 0 ? ", learned sinks" : "") + (norm.on ? ", q/k norm" : "") +
+         (position.pairing == reference::Pairing::interleaved ? ", interleaved, " : ", ") + ls::name_of(set));
   }
   ls::CacheShape cache_shape() const { return {shape.kv_heads, shape.head_dim, shape.v_head_dim}; }
   bool visible(Index place, Index key) const { return key <= place && (key > place - mask.window || key < mask.sinks); }
@@ -113,7 +149,7 @@ class World {
   using S = typename Cache::Storage;
   template <class K, class Kernel>
   using Layer = ls::Attention<float, ls::Dynamic, ls::Dynamic, SwitchedRope, ls::SlidingWindow, SwitchedSoftCap,
-                              ls::Alibi<>, ls::Hook, K, Kernel>;
+                              SwitchedNorm, ls::LearnedSinks<>, ls::Alibi<>, ls::Hook, K, Kernel>;
   using Full = ls::ContiguousCache<S>;
   struct Sequence {
     Cache cache;
@@ -181,7 +217,8 @@ class World {
  private:
   template <class L>
   L make_layer(const ls::Hook& hook) const {
-    return L(setup_.shape, weights_.views(), setup_.position, setup_.mask, setup_.softcap,
+    return L(setup_.shape, weights_.views(), setup_.position, setup_.mask, setup_.softcap, setup_.norm,
+             ls::LearnedSinks<float>(ls::View<const float, 1>(setup_.sinks)),
              ls::Alibi<float>(ls::View<const float, 1>(setup_.slopes)), hook);
   }
   Cache new_cache() const {
@@ -311,10 +348,12 @@ class World {
   }
 
   enum class Answer { taken, refused, either };
-  /// Whether a sequence takes these rows, pages apart.
-  Answer expected(const Tokens<S>& tokens, const Part& part, bool tree) const {
+  /// Whether a sequence takes these rows, pages apart. Of a tree, whose rows stand on so many levels.
+  Answer expected(const Tokens<S>& tokens, const Part& part, std::optional<Index> levels = {}) const {
+    const bool tree = levels.has_value();
     const Index n = tokens.length(), rows = static_cast<Index>(part.inputs.size());
-    if (part.positions.empty() && rows > 0 && n + rows > setup_.position.positions()) return Answer::refused;
+    if (part.positions.empty() && rows > 0 && n + levels.value_or(rows) > setup_.position.positions())
+      return Answer::refused;
     for (const Index p : part.positions)
       if (p < 0 || p >= setup_.position.positions()) return Answer::refused;
     if (rows > room_.capacity - n) return Answer::refused;
@@ -366,7 +405,7 @@ class World {
         x.insert(x.end(), row.begin(), row.end());
         finite = finite && !wild(id);
       }
-      const Answer here = offset && *offset != s.tokens.length() ? Answer::refused : expected(s.tokens, part, false);
+      const Answer here = offset && *offset != s.tokens.length() ? Answer::refused : expected(s.tokens, part);
       if (answer != Answer::refused && here != Answer::taken) answer = here;
       work_ += rows * (s.tokens.length() + rows) * heads;
       line += ", " + name(rows) + " rows to " + name(s);
@@ -443,7 +482,8 @@ class World {
       tokens.held.push_back(true);
       tokens.inputs.push_back(part.inputs[at(i)]);
       tokens.results.emplace_back(y.begin() + i * hidden, y.begin() + (i + 1) * hidden);
-      tokens.plain = tokens.plain && (part.positions.empty() || !setup_.position.on || part.positions[at(i)] == n + i);
+      tokens.plain =
+          tokens.plain && (part.positions.empty() || !setup_.position.on() || part.positions[at(i)] == n + i);
     }
     tokens.push(room_);
     tokens.table = setup_.position.identity();
@@ -509,17 +549,19 @@ class World {
       x.insert(x.end(), row.begin(), row.end());
       positions.push_back(part.positions.empty() ? n + i : part.positions[at(i)]);
     }
-    const auto turned = [&](std::vector<double> projected, Index heads) {
-      return reference::rotate(std::move(projected),
-                               setup_.position.on ? reference::Pairing::half_split : reference::Pairing::none, heads,
-                               shape.head_dim, setup_.position.rotary_dim(), 10000, positions);
+    const auto turned = [&](std::vector<double> projected, Index heads, const std::vector<float>& weight) {
+      if (setup_.norm.on)
+        projected = reference::rms_norm(std::move(projected), reference::widen(weight), SwitchedNorm::epsilon);
+      return reference::rotate(std::move(projected), setup_.position.pairing, heads, shape.head_dim,
+                               setup_.position.rotary_dim(), 10000, positions);
     };
     const auto project = [&](const auto& weight, const auto& bias, Index out) {
       return reference::project(x, wide(weight), bias.present() ? wide(bias) : reference::Values{}, shape.hidden, out);
     };
     const auto near = [](double a, double b, double error) { return std::abs(a - b) <= error; };
     const double of_storage = std::same_as<S, float> ? 1e-5 : std::same_as<S, Eigen::half> ? 4e-3 : 6e-2;
-    const auto k = turned(project(views.key, views.key_bias, shape.kv_heads * shape.head_dim), shape.kv_heads);
+    const auto k =
+        turned(project(views.key, views.key_bias, shape.kv_heads * shape.head_dim), shape.kv_heads, setup_.key_norm);
     const auto v = project(views.value, views.value_bias, shape.kv_heads * shape.v_head_dim);
     const Index key_width = shape.kv_heads * shape.head_dim, value_width = shape.kv_heads * shape.v_head_dim;
     for (Index c = 0; c < static_cast<Index>(chosen.size()); ++c) {
@@ -537,7 +579,9 @@ class World {
       if (setup_.softcap.on) logit = 3 * std::tanh(logit / 3);
       return logit + static_cast<double>(setup_.slopes[at(head)]) * static_cast<double>(key - n - chosen[at(row)]);
     };
-    const auto q = turned(project(views.query, views.query_bias, shape.heads * shape.head_dim), shape.heads);
+    problem.sink = [&](Index head) { return static_cast<double>(setup_.sinks[at(head)]); };
+    const auto q =
+        turned(project(views.query, views.query_bias, shape.heads * shape.head_dim), shape.heads, setup_.query_norm);
     const auto attended = reference::attend(problem, q, keys, values);
     const auto y = reference::project(attended.context, wide(views.output),
                                       views.output_bias.present() ? wide(views.output_bias) : reference::Values{},
@@ -662,9 +706,8 @@ class World {
       if (!scale.empty()) result.scales[at(2 * g)] = scale[0];
       after.insert(after.end(), row.begin(), row.end());
     }
-    const auto turned =
-        reference::rotate(before, setup_.position.on ? reference::Pairing::half_split : reference::Pairing::none,
-                          shape.kv_heads, shape.head_dim, setup_.position.rotary_dim(), 10000, {delta});
+    const auto turned = reference::rotate(before, setup_.position.pairing, shape.kv_heads, shape.head_dim,
+                                          setup_.position.rotary_dim(), 10000, {delta});
     for (std::size_t i = 0; i < turned.size(); ++i)
       require(!(std::abs(turned[i] - after[i]) > 1e-5), "a shifted key is the one of its new position");
     return result;
@@ -675,6 +718,8 @@ class World {
     Part part{at(&s - sequences_.data()), fresh_inputs(rows)};
     std::vector<Index> parents;
     for (Index i = 0; i < rows; ++i) parents.push_back(in_.below(i + 1) - 1);
+    std::vector<Index> level;
+    for (const Index parent : parents) level.push_back(parent < 0 ? 1 : level[at(parent)] + 1);
     const bool wrong = rows > 0 && in_.one_in(16);
     if (wrong) parents.back() = rows - 1;
     note("tree of " + name(rows) + " on " + name(s));
@@ -684,7 +729,8 @@ class World {
       x.insert(x.end(), row.begin(), row.end());
     }
     std::vector<Cache*> caches{&s.cache};
-    Answer answer = wrong ? Answer::refused : expected(s.tokens, part, true);
+    Answer answer = wrong ? Answer::refused
+                          : expected(s.tokens, part, rows > 0 ? *std::max_element(level.begin(), level.end()) : 0);
     const ls::Status status = layer_.check_tree(matrix(std::as_const(x)), parents, caches, matrix(y));
     const bool checked = status.ok();
     note(std::string("  ") + status.message());
