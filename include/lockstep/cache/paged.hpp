@@ -118,7 +118,9 @@ class PagePool {
 /// Copying and fork() share all pages and cost no memory; who then writes into a page that others hold copies it first
 /// (a page of the prefix that is full is never written again, so it stays shared). An append takes all the pages it
 /// needs or none: out of pages is an error that changes nothing. Pages go back when the last cache that holds them
-/// drops them, by truncate(), clear() or its end. Which pages a sequence has does not show in its bits.
+/// drops them, by truncate(), clear() or its end. Which pages a sequence has does not show in its bits. A forward on a
+/// fork that fails half-way, or a write_circular() that finds a page for one end only, may leave the fork with a copy
+/// of the page it would have written to, contents as before.
 template <class S = void>
 class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   using Base = detail::BlockCache<PagedCache<S>, S>;
