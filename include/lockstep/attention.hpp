@@ -476,7 +476,9 @@ class Attention {
     const Index known = position_.positions();
     const char* name = call.options.positions.present() ? "positions" : "position";
     for (Index i = rows; i-- > 0;) {
-      const Index place = length + (call.tree ? detail::Sequences::depth(call.parents.data() + first, i) : i);
+      // A node is no deeper than it is far from the first: mostly that is enough to know.
+      const bool exact = call.tree && (detail::ChecksPosition<Position> || length + i >= known);
+      const Index place = length + (exact ? detail::Sequences::depth(call.parents.data() + first, i) : i);
       const Index p = call.position(first + i, place);
       if (p < 0 || p >= known)
         return Status::invalid(name, "given {}, allowed 0 to {}: the table ends there", p, known - 1);
