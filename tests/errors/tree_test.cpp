@@ -145,4 +145,20 @@ TEST(TreeTakes, NodesUpToTheEndOfTheTable) {
   EXPECT_TRUE(layer_of_positions(8).check_tree(scene.x, scene.parents, cache, into).ok());
 }
 
+TEST(TreeTakes, RowsOfAListUpToItsDepth) {
+  using Listed = ls::Attention<float, 4, 2, ls::MultimodalRope<>, ls::Specification>;
+  std::array<Index, 24> list{};
+  list[7 * 3 + 1] = 30;  // row 7, which the table does not know
+  const auto matrix = [](Index out, Index in) { return View<const float, 2>::contiguous(numbers.data(), {out, in}); };
+  const Listed listed({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
+                      {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
+                      Listed::Position(ls::RopeTable<float>({.rotary_dim = 6, .positions = 30}), {1, 1, 1},
+                                       View<const Index, 2>::contiguous(list.data(), {8, 3})));
+  Scene scene;
+  EXPECT_STREQ(listed.check_tree(scene.x, scene.parents, scene.cache, scene.y).message(), "");
+  scene.nodes[2] = 1;
+  EXPECT_STREQ(listed.check_tree(scene.x, scene.parents, scene.cache, scene.y).message(),
+               "lockstep: positions: given 30 on axis 1 of row 7, allowed 0 to 29");
+}
+
 }  // namespace
