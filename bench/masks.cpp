@@ -4,7 +4,6 @@
 #include "lockstep/mask/array.hpp"
 #include "lockstep/mask/compose.hpp"
 #include "lockstep/mask/causal.hpp"
-#include "lockstep/mask/window.hpp"
 #include "policy_work.hpp"
 
 namespace bench {

@@ -10,7 +10,7 @@
 #include "lockstep/cache/ring.hpp"
 #include "lockstep/kernel/tiled.hpp"
 #include "lockstep/logit/soft_cap.hpp"
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 #include "lockstep/norm/qk_norm.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/sinks/learned.hpp"

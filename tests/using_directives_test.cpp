@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/lockstep.hpp"
-#include "lockstep/numeric/tanh.hpp"
+#include "lockstep/numeric/exp.hpp"
 
 using namespace std;
 using namespace lockstep;

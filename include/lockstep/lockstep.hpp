@@ -17,7 +17,6 @@
 #include "lockstep/logit/soft_cap.hpp"
 #include "lockstep/mask/array.hpp"
 #include "lockstep/mask/causal.hpp"
-#include "lockstep/mask/window.hpp"
 #include "lockstep/norm/qk_norm.hpp"
 #include "lockstep/position/rope.hpp"
 #include "lockstep/position/scaling.hpp"

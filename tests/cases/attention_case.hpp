@@ -11,7 +11,6 @@
 #include <lockstep/logit/soft_cap.hpp>
 #include <lockstep/mask/array.hpp>
 #include <lockstep/mask/causal.hpp>
-#include <lockstep/mask/window.hpp>
 
 #include "operations.hpp"
 #include "placed.hpp"

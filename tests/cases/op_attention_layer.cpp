@@ -3,7 +3,7 @@
 
 #include <lockstep/attention.hpp>
 #include <lockstep/mask/array.hpp>
-#include <lockstep/mask/window.hpp>
+#include <lockstep/mask/causal.hpp>
 #include <lockstep/position/rope.hpp>
 
 #include "operations.hpp"

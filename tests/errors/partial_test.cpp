@@ -10,7 +10,7 @@
 #include "errors/refusal.hpp"
 #include "lockstep/attend/partial.hpp"
 #include "lockstep/cache/ring.hpp"
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 #include "lockstep/sinks/learned.hpp"
 
 namespace ls = lockstep;
@@ -79,6 +79,7 @@ const Row rows[] = {
     {"PlacesThatEndWithinASplit", {invalid, "places", "0 to 1050", "last key 1100"}, [](Scene& s) { s.options.places = {0, 1050}; s.attend(); }},
     {"WindowOfNoKeys", {invalid, "mask", "0 keys", "at least 1"}, [](Scene& s) { s.options.mask.window = 0; s.attend(); }},
     {"ScaleNan", {invalid, "scale", "nan", "numbers from"}, [](Scene& s) { s.options.logits.given = std::numeric_limits<double>::quiet_NaN(); s.attend(); }},
+    {"WorkspaceInTheCache", {invalid, "workspace", "overlaps cache", "its own"}, [](Scene& s) { ls::Workspace inside(const_cast<float*>(s.cache.block(0, 0).keys) + 5, 100); s.options.workspace = &inside; s.attend(); }},
     {"WorkspaceTooSmall", {too_long, "workspace", "100 bytes", "from "}, [](Scene& s) { s.options.workspace = &s.workspace; s.attend(); }},
     {"ContextOfAnotherLength", {invalid, "context", "[2, 4, 3]", "[3, 4, 3]"}, [](Scene& s) { s.context.extent[0] = 2; s.finish(); }},
     {"ContextNull", {invalid, "context", "null", "[3, 4, 3]"}, [](Scene& s) { s.context.data = nullptr; s.finish(); }},

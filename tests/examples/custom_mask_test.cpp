@@ -7,7 +7,7 @@
 #include "custom_mask/every_nth.hpp"
 #include "custom_mask/length_scaled.hpp"
 #include "lockstep/mask/compose.hpp"
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "llama2c/model.hpp"
 #include "lockstep/cache/paged.hpp"
 #include "lockstep/cache/ring.hpp"
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 #include "small_checkpoint.hpp"
 #include "temporary_file.hpp"
 

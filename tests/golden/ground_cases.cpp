@@ -3,7 +3,6 @@
 #include <lockstep/dropout/dropout.hpp>
 #include <lockstep/numeric/exp.hpp>
 #include <lockstep/numeric/log.hpp>
-#include <lockstep/numeric/tanh.hpp>
 #include <lockstep/numeric/trig.hpp>
 #include <lockstep/plain.hpp>
 

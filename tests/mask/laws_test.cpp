@@ -10,7 +10,6 @@
 #include "lockstep/mask/array.hpp"
 #include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/compose.hpp"
-#include "lockstep/mask/window.hpp"
 
 namespace ls = lockstep;
 using conformance::SubjectName;

@@ -1,8 +1,7 @@
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 
 #include <gtest/gtest.h>
 
-#include "lockstep/mask/causal.hpp"
 #include "lockstep/mask/compose.hpp"
 
 namespace ls = lockstep;

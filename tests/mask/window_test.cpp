@@ -1,8 +1,6 @@
-#include "lockstep/mask/window.hpp"
+#include "lockstep/mask/causal.hpp"
 
 #include <gtest/gtest.h>
-
-#include "lockstep/mask/causal.hpp"
 
 namespace ls = lockstep;
 using ls::Index;

@@ -12,7 +12,7 @@ set(rows
     "attend     | attend([.]hpp|/.*)                              | defaults kernel concepts softmax_state ground simd views numeric contract version"
     "defaults   | defaults[.]hpp                                  | kernel policy plain concepts views numeric contract"
     "kernel     | kernel/.*                                       | concepts softmax_state ground simd views numeric contract"
-    "ground     | (tasks|aligned|workspace|cache/layout)[.]hpp           | views numeric contract"
+    "ground     | (tasks|aligned|workspace|cache/layout)[.]hpp    | views numeric contract"
     "mask       | mask/.*                                         | concepts views numeric contract"
     "position   | position/.*                                     | concepts ground simd views numeric contract"
     "heads      | heads/.*                                        | plain concepts ground views numeric contract"

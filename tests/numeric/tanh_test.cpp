@@ -1,4 +1,4 @@
-#include "lockstep/numeric/tanh.hpp"
+#include "lockstep/numeric/exp.hpp"
 
 #include <gtest/gtest.h>
 

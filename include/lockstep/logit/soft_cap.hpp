@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lockstep/concepts.hpp"
-#include "lockstep/numeric/tanh.hpp"
+#include "lockstep/numeric/exp.hpp"
 #include "lockstep/plain.hpp"
 #include "lockstep/simd/sets.hpp"
 
