@@ -124,6 +124,10 @@ int main() {
   refuses("base: given 0", invalid, [] { ls::RopeTable<float>({.rotary_dim = 4, .base = 0, .positions = 9}); });
   refuses("factor: given 0", invalid,
           [] { ls::RopeTable<float>({.rotary_dim = 4, .positions = 9}, ls::LinearScaling{.factor = 0}); });
+  const float one = 1;
+  refuses("table: given 16777216 heads", invalid, [&] {
+    ls::RelativeBias<float>(ls::RelativeBuckets{}, ls::View<const float, 2>(&one, {32, 1 << 24}, {0, 0}));
+  });
   refuses("scaling: given an inverse frequency of 1e+09", invalid,
           [] { ls::RopeTable<float>({.rotary_dim = 4, .positions = 9}, TooFast{}); });
 

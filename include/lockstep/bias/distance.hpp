@@ -171,7 +171,6 @@ class RelativeBias {
   RelativeBias(const RelativeBuckets& buckets, View<const S, 2> table) {
     raise_unless_ok(buckets.check());
     raise_unless_ok(detail::check_shape("table", table, {buckets.num_buckets, table.extent[1]}));
-    const FloatEnvironment environment;
     fill(table.extent[1], {-buckets.max_distance, buckets.max_distance + 1},
          [&](Index head, Index distance) { return static_cast<C>(table(buckets.bucket(distance), head)); });
   }
