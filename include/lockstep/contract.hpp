@@ -46,8 +46,7 @@ namespace lockstep {
 using Index = std::int64_t;
 
 namespace detail {
-/// What heads, head sizes and lists of numbers may be at most: products of two of them, and their sums, stay within 63
-/// bits.
+/// What heads, head sizes and lists of numbers may be at most: a product of two of them stays within 63 bits.
 inline constexpr Index size_limit = Index{1} << 31;
 }  // namespace detail
 

@@ -91,6 +91,7 @@ const Row rows[] = {
     {"CausalMatrixFarAway", {invalid, "offset", "9223372036854775807", "2^62"}, [] { (void)ls::causal_mask(1, 1, most); }},
     {"CausalMatrixFarBehind", {invalid, "offset", "-9223372036854775808", "2^62"}, [] { (void)ls::causal_mask(1, 1, least); }},
     {"RepeatNothingTooOften", {invalid, "group_size", "4611686018427387904", "63 bits"}, [] { (void)ls::repeat_kv_heads(everywhere<3>({0, 2, 3}), Index{1} << 62); }},
+    {"RepeatOfBytesBeyond63Bits", {invalid, "group_size", "2097152 over [1048576, 1048576, 1]", "63 bits"}, [] { (void)ls::repeat_kv_heads(everywhere<3>({Index{1} << 20, Index{1} << 20, 1}), Index{1} << 21); }},
     {"RepeatOfHeadsBeyond32Bits", {invalid, "group_size", "2 over [1, 4611686018427387904, 1]", "63 bits"}, [] { (void)ls::repeat_kv_heads(everywhere<3>({1, Index{1} << 62, 1}), 2); }},
 };
 // clang-format on

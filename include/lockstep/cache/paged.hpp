@@ -118,9 +118,9 @@ class PagePool {
 /// Copying and fork() share all pages and cost no memory; who then writes into a page that others hold copies it first
 /// (a page of the prefix that is full is never written again, so it stays shared). An append takes all the pages it
 /// needs or none: out of pages is an error that changes nothing. Pages go back when the last cache that holds them
-/// drops them, by truncate(), clear() or its end. Which pages a sequence has does not show in its bits. A forward on a
-/// fork that fails half-way, or a write_circular() that finds a page for one end only, may leave the fork with a copy
-/// of the page it would have written to, contents as before.
+/// drops them, by truncate(), clear() or its end. Which pages a sequence has does not show in its bits. A forward that
+/// fails half-way, or a write_circular() that finds pages for one end only, may leave a cache that shares pages with
+/// copies of those it would have written to, contents as before.
 template <class S = void>
 class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   using Base = detail::BlockCache<PagedCache<S>, S>;
@@ -173,6 +173,8 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
   Index pages() const noexcept { return static_cast<Index>(table_of_pages_.size()); }
   /// Their memory, in bytes.
   Index bytes() const noexcept { return store_ == nullptr ? 0 : pages() * store_->page_bytes(); }
+  /// Where the pages of the whole pool lie.
+  detail::ByteRange memory() const noexcept { return store_ == nullptr ? detail::ByteRange{} : store_->memory(); }
 
   /// Also whether the pool has pages at this moment: other threads may take them before append() does.
   Status check_append(Index tokens) const noexcept {
@@ -265,8 +267,6 @@ class PagedCache : public detail::BlockCache<PagedCache<S>, S> {
     }
     drop_pages(wanted);  // another holder may have let go meanwhile: then a page that was taken is not needed
   }
-  /// Of the whole pool.
-  detail::ByteRange memory() const noexcept { return store_ == nullptr ? detail::ByteRange{} : store_->memory(); }
   void settle() noexcept {}
   void release() noexcept { drop_pages(ceil_div(this->length_, block_keys)); }
   /// Keeps the first `count` pages.

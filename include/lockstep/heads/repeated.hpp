@@ -49,8 +49,9 @@ RepeatedRows<T> repeat_kv_heads(View<const T, 3> source, Index group_size) {
   if (group_size == 1) return result;
   Index numbers = 0;
   if (group_size > detail::size_limit || source.extent[1] > detail::size_limit ||
-      __builtin_mul_overflow(source.size(), group_size, &numbers))
-    raise(Status::invalid("group_size", "given {} over {}, allowed what 63 bits of numbers hold", group_size,
+      __builtin_mul_overflow(source.size(), group_size, &numbers) ||
+      numbers > INT64_MAX / static_cast<Index>(sizeof(T)))
+    raise(Status::invalid("group_size", "given {} over {}, allowed what 63 bits of bytes hold", group_size,
                           source.extent));
   const typename View<T, 3>::Extents extent{source.extent[0], source.extent[1] * group_size, source.extent[2]};
   result.copy.resize(static_cast<std::size_t>(numbers));
