@@ -10,10 +10,10 @@
 #include <span>
 #include <utility>
 
+#include "lockstep/attend/sequences.hpp"
 #include "lockstep/defaults.hpp"
 #include "lockstep/kernel/call.hpp"
 #include "lockstep/kernel/tree.hpp"
-#include "lockstep/attend/sequences.hpp"
 #include "lockstep/views.hpp"
 #include "lockstep/workspace.hpp"
 
@@ -175,9 +175,6 @@ struct TokensFirst {
     if (Status s = check_shape("values", values, {keys.extent[0], keys.extent[1], values.extent[2]}); !s.ok()) return s;
     return check_cache_sizes<S>(shape(), "keys", length());
   }
-  Status check_written(std::initializer_list<NamedBytes> written) const noexcept {
-    return check_apart({{"keys", bytes_of(keys)}, {"values", bytes_of(values)}}, written);
-  }
 };
 
 template <class Options, class C, class K>
@@ -276,10 +273,10 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
                              check_apart_from("mask", options.mask, written));
       !s.ok())
     return s;
-  if constexpr (requires { caches[0].check_written(written); })
-    if (Status s = caches[0].check_written(written); !s.ok()) return s;
-  if (options.workspace == nullptr) return {};
-  return options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
+  for (Index b = 0; b < sequences.count; ++b)
+    if (Status s = check_apart_from("cache", *cache_at(caches, b), written); !s.ok()) return s;
+  return options.workspace == nullptr ? Status{}
+                                      : options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
 /// The checked call; see attend().

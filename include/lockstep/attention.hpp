@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lockstep/attend.hpp"
-#include "lockstep/defaults.hpp"
 #include "lockstep/attend/sequences.hpp"
+#include "lockstep/defaults.hpp"
 
 namespace lockstep {
 
@@ -90,7 +90,7 @@ class Attention {
     LogitStage logit_stage = LogitStage::masked;  ///< which ones
     /// Also write the context before the output projection [batch, q_len, heads v_head_dim].
     View<Compute, 3> context{};
-    View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of cache length + row
+    View<const Index, 2> positions{};  ///< rotary positions [batch, q_len] instead of places
     std::optional<Index> offset{};     ///< the cache length that the caller counts on; another one is refused. 0
                                        ///< without a cache
     const Mask* mask = nullptr;        ///< instead of the layer's own, for this call
@@ -142,8 +142,8 @@ class Attention {
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
   /// sequence, of any lengths: appends q_len keys and values to each cache and writes y of x's shape. With
   /// options.lengths x is [tokens, hidden] and sequences have as many rows as those say: prompts and single tokens may
-  /// mix. x, y and what options ask for must not overlap. Errors: those of check(), raised before anything is written;
-  /// whatever else fails leaves the caches as before.
+  /// mix. x, y, the caches and what options ask for must not overlap. Errors: those of check(), raised before anything
+  /// is written; whatever else fails leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
@@ -392,7 +392,7 @@ class Attention {
                         call.tree ? sequences.check_parents(call.parents, call.rows()) : Status{});
         !s.ok())
       return s;
-    if (Status s = check_memory(call); !s.ok()) return s;
+    if (Status s = check_memory(call, caches); !s.ok()) return s;
     for (Index b = 0, first = 0; b < sequences.count; first += sequences.length(b), ++b) {
       const Index length = length_of(caches, b), rows = sequences.length(b);
       if (Status s = check_positions(call, length, first, rows); !s.ok()) return s;
@@ -415,23 +415,28 @@ class Attention {
     return detail::check_cache_sizes<typename Cache::Storage>(cache_shape(), "x", sequences.longest());
   }
 
-  Status check_memory(const Call& call) const noexcept {
-    using detail::bytes_of;
+  template <class K>
+  Status check_memory(const Call& call, const K& caches) const noexcept {
+    using detail::bytes_of, detail::check_apart, detail::check_apart_from, detail::NamedBytes;
     const Options& options = call.options;
-    const std::initializer_list<detail::NamedBytes> written{{"y", bytes_of(call.y)},
-                                                            {"lse", bytes_of(options.lse)},
-                                                            {"weights", bytes_of(options.weights)},
-                                                            {"raw_logits", bytes_of(options.raw_logits)},
-                                                            {"context", bytes_of(options.context)},
-                                                            {"workspace", bytes_of(options.workspace)}};
-    return first_error(detail::check_apart({{"x", bytes_of(call.x)},
-                                            {"positions", bytes_of(options.positions)},
-                                            {"lengths", bytes_of(options.lengths)},
-                                            {"parents", bytes_of(call.parents)},
-                                            {"dropout_streams", bytes_of(options.dropout_streams)}},
-                                           written),
-                       detail::check_apart_from("mask", mask_of(call), written),
-                       detail::check_apart_from("positions", position_, written));
+    const std::initializer_list<NamedBytes> read{{"x", bytes_of(call.x)},
+                                                 {"positions", bytes_of(options.positions)},
+                                                 {"lengths", bytes_of(options.lengths)},
+                                                 {"parents", bytes_of(call.parents)},
+                                                 {"dropout_streams", bytes_of(options.dropout_streams)}};
+    const std::initializer_list<NamedBytes> written{{"y", bytes_of(call.y)},
+                                                    {"lse", bytes_of(options.lse)},
+                                                    {"weights", bytes_of(options.weights)},
+                                                    {"raw_logits", bytes_of(options.raw_logits)},
+                                                    {"context", bytes_of(options.context)},
+                                                    {"workspace", bytes_of(options.workspace)}};
+    if constexpr (has_caches<K>)
+      for (Index b = 0; b < detail::cache_count(caches); ++b) {
+        const NamedBytes cache{"cache", detail::memory_of(*detail::cache_at(caches, b))};
+        if (Status s = first_error(check_apart(read, {cache}), check_apart(written, {cache})); !s.ok()) return s;
+      }
+    return first_error(check_apart(read, written), check_apart_from("mask", mask_of(call), written),
+                       check_apart_from("positions", position_, written));
   }
 
   /// The most keys that a sequence will have.
@@ -474,14 +479,14 @@ class Attention {
   /// Rotary positions of `rows` rows from row `first` of the call on, of a sequence of `length` keys so far.
   Status check_positions(const Call& call, Index length, Index first, Index rows) const noexcept {
     const Index known = position_.positions();
-    const char* name = call.options.positions.present() ? "positions" : "position";
+    const bool given = call.options.positions.present();
     for (Index i = rows; i-- > 0;) {
       // A node is no deeper than it is far from the first: mostly that is enough to know.
-      const bool exact = call.tree && (detail::ChecksPosition<Position> || length + i >= known);
+      const bool exact = call.tree && !given && (detail::ChecksPosition<Position> || length + i >= known);
       const Index place = length + (exact ? detail::Sequences::depth(call.parents.data() + first, i) : i);
       const Index p = call.position(first + i, place);
       if (p < 0 || p >= known)
-        return Status::invalid(name, "given {}, allowed 0 to {}: the table ends there", p, known - 1);
+        return Status::invalid(given ? "positions" : "position", "given {}, allowed the table's 0 to {}", p, known - 1);
       if constexpr (detail::ChecksPosition<Position>)
         if (Status s = position_.check_position(p); !s.ok()) return s;
     }

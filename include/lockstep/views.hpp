@@ -351,15 +351,21 @@ inline Status check_apart(std::initializer_list<NamedBytes> read, std::initializ
           return Status::invalid(w->name, "given memory that overlaps {}, allowed memory of its own", other->name);
   return {};
 }
-/// The same for what a checked policy, or its parts a and b, borrow: memory(), if it has that.
+/// What a cache, or a policy that borrows arrays, has by a member memory().
 template <class P>
-Status check_apart_from(const char* name, const P& policy, std::initializer_list<NamedBytes> written) noexcept {
-  if constexpr (requires { policy.a, policy.b; })
-    return first_error(check_apart_from(name, policy.a, written), check_apart_from(name, policy.b, written));
-  else if constexpr (requires { policy.memory(); })
-    return check_apart({{name, policy.memory()}}, written);
+ByteRange memory_of(const P& holder) noexcept {
+  if constexpr (requires(ByteRange bytes) { bytes = holder.memory(); }) return holder.memory();
+  return {};
+}
+/// The same for what a checked policy, or its parts a and b, borrow, for a cache, and for plain keys and values.
+template <class P>
+Status check_apart_from(const char* name, const P& holder, std::initializer_list<NamedBytes> written) noexcept {
+  if constexpr (requires { holder.a, holder.b; })
+    return first_error(check_apart_from(name, holder.a, written), check_apart_from(name, holder.b, written));
+  else if constexpr (requires { bytes_of(holder.keys), bytes_of(holder.values); })
+    return check_apart({{"keys", bytes_of(holder.keys)}, {"values", bytes_of(holder.values)}}, written);
   else
-    return {};
+    return check_apart({{name, memory_of(holder)}}, written);
 }
 
 }  // namespace detail

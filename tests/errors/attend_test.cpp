@@ -53,6 +53,8 @@ struct Scene {
     workspace = std::make_unique<ls::Workspace>(workspace_memory.data(), 100);
     options.workspace = workspace.get();
   }
+  // The keys of the last sequence, in the middle of a cache's memory.
+  float* in_cache() const { return const_cast<float*>(pointers.back()->block(0, 0).keys) + 7; }
   void padding(Index sequences, Index keys) {
     options.mask.b = ls::KeyPadding(View<const bool, 2>::contiguous(flags.data(), {sequences, keys}));
   }
@@ -118,6 +120,10 @@ const Row rows[] = {
     {"LseOfAnotherHeads", any_form, {invalid, "lse", "2, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[1] = 2; }},
     {"LseOfAnotherLength", any_form, {invalid, "lse", "4, 5]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[2] = 5; }},
     {"LseNull", any_form, {invalid, "lse", "null", "4, 3]"}, [](Scene& s) { s.options.lse.data = nullptr; }},
+    {"ContextInACache", any_form, {invalid, "context", "overlaps cache", "its own"}, [](Scene& s) { s.context.data = s.in_cache(); }},
+    {"LseInACache", any_form, {invalid, "lse", "overlaps cache", "its own"}, [](Scene& s) { s.options.lse.data = s.in_cache(); }},
+    {"WeightsInACache", any_form, {invalid, "weights", "overlaps cache", "its own"}, [](Scene& s) { s.options.weights.data = s.in_cache(); }},
+    {"WorkspaceInACache", any_form, {invalid, "workspace", "overlaps cache", "its own"}, [](Scene& s) { s.workspace = std::make_unique<ls::Workspace>(s.in_cache(), 1600); s.options.workspace = s.workspace.get(); }},
     {"LseOverQuery", any_form, {invalid, "lse", "overlaps", "its own"}, [](Scene& s) { s.options.lse.data = s.q_memory.data(); }},
     {"WeightsOfAnotherHeads", any_form, {invalid, "weights", "2, 3, 5]", "4, 3, 5]"}, [](Scene& s) { s.options.weights.extent[1] = 2; }},
     {"WeightsOfAnotherLength", any_form, {invalid, "weights", "4, 2, 5]", "4, 3, 5]"}, [](Scene& s) { s.options.weights.extent[2] = 2; }},
@@ -182,6 +188,22 @@ TEST(AttendRefuses, PlainKeysAndValuesInTheContextsMemory) {
     EXPECT_EQ(memory, before);
   }
   ls::attend(q, plain, View<float, 3>::contiguous(memory.data() + 120, {3, 4, 6}));
+}
+
+// Pages that nobody holds yet are memory of the pool, too.
+TEST(AttendRefuses, ResultsInAPool) {
+  const ls::PagePool<float> pool({1, 4, 4}, 3);
+  ls::PagedCache<float> cache(pool), other(pool);
+  const std::vector<float> numbers(24, 0.5F);
+  const auto row = View<const float, 3>::contiguous(numbers.data(), {1, 1, 4});
+  cache.append(row, row);
+  other.append(row, row);
+  const auto inside = View<float, 3>::contiguous(const_cast<float*>(other.block(0, 0).values), {1, 1, 4});
+  EXPECT_TRUE(errors::is_refusal(errors::outcome_of([&] { ls::attend(row, cache, inside); }),
+                                 {invalid, "context", "overlaps cache", "its own"}));
+  const auto in_a_free_page =
+      View<float, 3>::contiguous(const_cast<float*>(other.block(0, 0).values) + 1024, {1, 1, 4});
+  EXPECT_FALSE(ls::check_attend(row, cache, in_a_free_page).ok());
 }
 
 TEST(AttendWorkspaceBytes, AreANumberForArgumentsThatAreRefused) {

@@ -82,6 +82,8 @@ struct Scene {
     workspace = std::make_unique<ls::Workspace>(memory, 1600);
     options.workspace = workspace.get();
   }
+  // The keys of the last sequence, in the middle of a cache's memory.
+  float* in_cache() const { return const_cast<float*>(pointers.back()->block(0, 0).keys) + 7; }
   // One sequence of so many tokens, which are one in memory.
   void whole(Index tokens) {
     options = {};
@@ -179,6 +181,14 @@ const Row rows[] = {
     {"YOverPositions", any_form, {invalid, "y", "overlaps positions", "its own"}, [](Scene& s) { s.positions(1); s.options.positions.data = reinterpret_cast<const Index*>(s.y_memory.data()); }},
     {"WorkspaceOverX", any_form, {invalid, "workspace", "overlaps x", "its own"}, [](Scene& s) { s.workspace_over(s.x_memory.data()); }},
     {"WorkspaceOverY", any_form, {invalid, "workspace", "overlaps y", "its own"}, [](Scene& s) { s.workspace_over(s.y_memory.data()); }},
+    {"XInACache", cached, {invalid, "cache", "overlaps x", "its own"}, [](Scene& s) { s.x.data = s.in_cache(); }},
+    {"YInACache", cached, {invalid, "cache", "overlaps y", "its own"}, [](Scene& s) { s.y.data = s.in_cache(); }},
+    {"LseInACache", cached, {invalid, "cache", "overlaps lse", "its own"}, [](Scene& s) { s.options.lse.data = s.in_cache(); }},
+    {"WeightsInACache", cached, {invalid, "cache", "overlaps weights", "its own"}, [](Scene& s) { s.options.weights.data = s.in_cache(); }},
+    {"LogitsInACache", cached, {invalid, "cache", "overlaps raw_logits", "its own"}, [](Scene& s) { s.options.raw_logits = s.options.weights; s.options.raw_logits.data = s.in_cache(); }},
+    {"ContextInACache", cached, {invalid, "cache", "overlaps context", "its own"}, [](Scene& s) { s.options.context.data = s.in_cache(); }},
+    {"PositionsInACache", cached, {invalid, "cache", "overlaps positions", "its own"}, [](Scene& s) { s.positions(1); s.options.positions.data = reinterpret_cast<const Index*>(s.in_cache() + 1); }},
+    {"WorkspaceInACache", cached, {invalid, "cache", "overlaps workspace", "its own"}, [](Scene& s) { s.workspace_over(s.in_cache()); }},
     {"LseOfExtentsBeyond64Bits", any_form, {invalid, "lse", "[4294967296, 4294967296, 3]", "4, 3]"}, [](Scene& s) { s.options.lse = View<float, 3>::contiguous(nullptr, {Index{1} << 32, Index{1} << 32, 3}); }},
     {"LseOfAnotherBatch", any_form, {invalid, "lse", "[3, 4, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[0] = 3; }},
     {"LseOfAnotherHeads", any_form, {invalid, "lse", "2, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[1] = 2; }},

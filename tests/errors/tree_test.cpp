@@ -138,10 +138,10 @@ TEST(TreeTakes, NodesUpToTheEndOfTheTable) {
   EXPECT_EQ(y, expected);
   cache.truncate(5);
   EXPECT_STREQ(layer_of_positions(6).check_tree(scene.x, scene.parents, cache, into).message(),
-               "lockstep: position: given 6, allowed 0 to 5: the table ends there");
+               "lockstep: position: given 6, allowed the table's 0 to 5");
   scene.nodes[2] = 1;
   EXPECT_STREQ(layer_of_positions(7).check_tree(scene.x, scene.parents, cache, into).message(),
-               "lockstep: position: given 7, allowed 0 to 6: the table ends there");
+               "lockstep: position: given 7, allowed the table's 0 to 6");
   EXPECT_TRUE(layer_of_positions(8).check_tree(scene.x, scene.parents, cache, into).ok());
 }
 

@@ -184,8 +184,9 @@ Status check_attend_partial(View<const C, 3> query, const Cache& cache, const Op
     for (Index head = 0; head < heads; ++head)
       if (Status s = check_held(options.mask, QueryRow{0, head, i, options.offset + i}, all.last, missing); !s.ok())
         return s;
-  return first_error(check_apart({{"q", bytes_of(query)}}, {{"workspace", bytes_of(options.workspace)}}),
-                     check_apart_from("mask", options.mask, {{"workspace", bytes_of(options.workspace)}}));
+  const NamedBytes workspace{"workspace", bytes_of(options.workspace)};
+  return first_error(check_apart({{"q", bytes_of(query)}, {"cache", memory_of(cache)}}, {workspace}),
+                     check_apart_from("mask", options.mask, {workspace}));
 }
 
 }  // namespace detail

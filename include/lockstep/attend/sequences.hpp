@@ -1,4 +1,4 @@
-// Which rows of a call belong to which sequence, and which caches.
+// Which rows of a call belong to which sequence, and which caches; and caches as they were, for forwards that fail.
 #pragma once
 
 #include <concepts>

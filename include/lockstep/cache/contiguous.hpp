@@ -56,6 +56,8 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
 
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
+  /// Where that lies.
+  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
 
   /// An empty cache of the same shape, capacity and source of memory.
   ContiguousCache empty_like() const {
@@ -75,7 +77,6 @@ class ContiguousCache : public detail::BlockCache<ContiguousCache<S>, S> {
     blocks_ = std::move(grown);
   }
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept { return blocks_.block(kv_head, b); }
-  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
   void settle() noexcept {}
   void release() noexcept {}
 

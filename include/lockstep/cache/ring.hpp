@@ -68,6 +68,8 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
   const RingSize& size() const noexcept { return size_; }  ///< as constructed
   /// Memory held for keys, values and scales, in bytes.
   Index bytes() const noexcept { return blocks_.bytes(); }
+  /// Where that lies.
+  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
   /// slack + 1.
   Index append_limit() const noexcept { return size_.slack + 1; }
   /// How many of the last tokens are held, once there are so many.
@@ -115,7 +117,6 @@ class RingCache : public detail::BlockCache<RingCache<S>, S> {
 
   void make_room(Index, Index) const noexcept {}
   // Lost is what was overwritten.
-  detail::ByteRange memory() const noexcept { return blocks_.memory(); }
   void settle() noexcept { this->missing_ = without(places(), this->length_); }
   void release() noexcept {}
   detail::WritableBlock<S> writable(Index kv_head, Index b) const noexcept {
