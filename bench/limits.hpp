@@ -23,13 +23,27 @@ inline float opaque(float value) noexcept {
   return value;
 }
 
-/// FLOP/s of multiply-adds that never leave the registers of an instruction set.
-inline Gauge fma_limit(ls::InstructionSet set) {
-  return ls::with_set(set, [](auto tag) {
+/// In how many parts the work of a limit goes to an executor: enough for threads that are not equally fast, and so many
+/// that handing it out costs little.
+template <class Executor>
+Index parts_for(const Executor& executor) noexcept {
+  const Index threads = executor.concurrency();
+  return threads > 1 ? 16 * threads : 1;
+}
+
+/// FLOP/s of multiply-adds that never leave the registers of an instruction set, on each of an executor's threads.
+template <class Executor = ls::Serial>
+Gauge fma_limit(ls::InstructionSet set, Clock clock = Clock::thread, Executor executor = {}) {
+  return ls::with_set(set, [clock, executor](auto tag) {
     constexpr Index steps = 1 << 14;
-    // factor 1/2, term 1/2: sums approach 1, so that no number is ever subnormal.
-    return Gauge([tag] { keep(fma_loop(tag, steps, opaque(0.5F), opaque(0.5F))); },
-                 static_cast<double>(fma_flops(tag, steps)));
+    const Index tasks = parts_for(executor), flops = tasks * fma_flops(tag, steps);
+    const auto run = [=] {
+      ls::detail::for_each_task(executor, tasks, {.multiply_adds = flops / 2}, [=](Index, Index) noexcept {
+        // factor 1/2, term 1/2: sums approach 1, so that no number is ever subnormal.
+        keep(fma_loop(tag, steps, opaque(0.5F), opaque(0.5F)));
+      });
+    };
+    return Gauge(run, static_cast<double>(flops), clock);
   });
 }
 
@@ -45,18 +59,18 @@ class StreamBuffer {
   /// threads if it has several. Borrows the buffer.
   template <int Streams, class Executor = ls::Serial>
   Gauge limit(Clock clock = Clock::thread, Executor executor = {}) {
+    const Index tasks = parts_for(executor), task_bytes = tasks > 1 ? run_bytes / 8 : run_bytes,
+                lines = task_bytes / Streams / 64, bytes = tasks * task_bytes;
     return Gauge(
-        [this, executor, next = Index{0}]() mutable {
-          const Index threads = executor.concurrency(), tasks = threads > 1 ? 8 * threads : 1;
-          const Index lines = run_bytes / Streams / 64 / tasks;
+        [this, executor, tasks, lines, bytes, next = Index{0}]() mutable {
           const Index part = static_cast<Index>(data_.size()) / Streams / ls::lanes * ls::lanes;
           if (next + tasks * lines * ls::lanes > part) next = 0;
-          ls::detail::for_each_task(executor, tasks, {.bytes = run_bytes}, [&](Index, Index task) noexcept {
+          ls::detail::for_each_task(executor, tasks, {.bytes = bytes}, [&](Index, Index task) noexcept {
             keep(read<Streams>(data_.data() + next + task * lines * ls::lanes, part, lines));
           });
           next += tasks * lines * ls::lanes;
         },
-        static_cast<double>(run_bytes), clock);
+        static_cast<double>(bytes), clock);
   }
 
  private:

@@ -17,7 +17,7 @@ namespace bench {
 namespace {
 
 // A quick report ends within 45 seconds; the rest is for the last workload's set-up and overrun.
-constexpr double quick_seconds = 34;
+constexpr double quick_seconds = 32;
 constexpr std::size_t enough_kept_quick = 11, enough_kept = 31;
 // Slow readings may double a line's time to get this many repetitions; fewest_taken are made whatever the time.
 constexpr std::size_t few_taken = 8, fewest_taken = 3;

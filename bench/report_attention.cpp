@@ -138,12 +138,13 @@ std::vector<Entry> threads_entries(const std::string& name, Index q_len, Index h
            }}};
 }
 
-/// What two threads can read, which is what bounds their decode.
-Entry two_streams() {
-  return {"threads2_stream", {"/one_thread"}, [](Report& report, const Entry& entry) {
+/// A limit with two threads over the same with one, which bounds what two can do for decode or prefill.
+template <class LimitOf>
+Entry limit_of_two(const std::string& name, LimitOf limit_of) {
+  return {name, {"/one_thread"}, [=](Report& report, const Entry& entry) {
             SpinningThreads threads(2);
-            Gauge one = report.buffer().limit<4>(Clock::wall);
-            report.compare(entry, report.buffer().limit<4>(Clock::wall, threads.executor()), {{"/one_thread", &one}});
+            Gauge one = limit_of(report, ls::Serial{});
+            report.compare(entry, limit_of(report, threads.executor()), {{"/one_thread", &one}});
           }};
 }
 
@@ -173,7 +174,10 @@ std::vector<Entry> attention_entries() {
   const auto add = [&entries](const std::vector<Entry>& more) {
     entries.insert(entries.end(), more.begin(), more.end());
   };
-  add({two_streams()});
+  add({limit_of_two("threads2_fma",
+                    [](Report&, auto executor) { return fma_limit(ls::instruction_set(), Clock::wall, executor); }),
+       limit_of_two("threads2_stream",
+                    [](Report& report, auto executor) { return report.buffer().limit<4>(Clock::wall, executor); })});
   add(threads_entries("threads2_decode", 1, 32,
                       [shared]() -> const auto& { return shared->caches<float>().of(8192); }));
   add({decode<Eigen::bfloat16>(shared, "decode_bf16_g4_d128_s8192", 4, 8192)});
