@@ -13,7 +13,6 @@
 #include "lockstep/attend/sequences.hpp"
 #include "lockstep/defaults.hpp"
 #include "lockstep/kernel/call.hpp"
-#include "lockstep/kernel/tree.hpp"
 #include "lockstep/views.hpp"
 #include "lockstep/workspace.hpp"
 

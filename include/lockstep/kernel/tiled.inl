@@ -261,6 +261,7 @@ struct TiledTask {
   const Rules& rules;
   const TiledRows& part;
   const Scratch& scratch;
+  const bool one_split = false;  // the task is one split of what the rows see, not all of it
   const typename Rules::Pattern pattern = rules.dropout.bind(call.stream);
   const C factor = static_cast<C>(pattern.factor());
   const Index value_lines = ceil_div(rules.v_head_dim, lanes);
@@ -376,14 +377,18 @@ struct TiledTask {
                                 scratch.split_sum_of(first_row), scratch.o_stride, next);
   }
 
-  /// The keys that are read after block b: the next block of this kv head, or the first of the next one.
+  /// The keys that this thread reads after block b: the next block, or the first one of its next task, a split or a kv
+  /// head.
   Ahead next_keys(Index b) const noexcept {
-    const bool last = (b + 1) * block_keys >= seen.last;
-    if (last && part.kv_head + 1 >= rules.kv_heads) return {};
-    const Index next = last ? seen.first / block_keys : b + 1;
+    constexpr Index in_split = split_keys / block_keys;
+    Index kv_head = part.kv_head, next = b + 1;
+    if (one_split && next % in_split == 0)
+      next += (part.threads - 1) * in_split;
+    else if (next * block_keys >= seen.last)
+      kv_head += part.threads, next = seen.first / block_keys;
+    if (kv_head >= rules.kv_heads || next * block_keys >= seen.last) return {};
     const Index keys = call.kv_len - next * block_keys < block_keys ? call.kv_len - next * block_keys : block_keys;
-    return keys_ahead(call.cache->block(last ? part.kv_head + 1 : part.kv_head, next).keys, rules.head_dim, 0,
-                      ceil_div(keys, lanes));
+    return keys_ahead(call.cache->block(kv_head, next).keys, rules.head_dim, 0, ceil_div(keys, lanes));
   }
 
   /// A block of which each query has one of its own: a register tile holds the rows of one query.
@@ -531,7 +536,7 @@ template <class C, class Cache, class Rules>
 [[gnu::noinline]] void attend_split(Set, const AttentionCall<C, Cache>& call, const Rules& rules, const TiledRows& part,
                                     Index s, const TiledScratch<C>& scratch, SplitState<C>* state, C* sums) noexcept {
   const VectorScope scope;
-  TiledTask<C, Cache, Rules> task{call, rules, part, scratch};
+  TiledTask<C, Cache, Rules> task{call, rules, part, scratch, true};
   task.load();
   task.run_split(s);
   for (Index r = 0; r < part.rows; ++r) {
