@@ -295,6 +295,7 @@ struct Tiled {
   template <class C, class Cache, class Rules>
   static void keep_splits(Plan<C>& plan, std::span<const AttentionCall<C, Cache>> calls, const Rules& rules,
                           Workspace& workspace) noexcept {
+    if (std::all_of(calls.begin(), calls.end(), [](const auto& call) { return call.kv_len <= split_keys; })) return;
     for (const AttentionCall<C, Cache>& call : calls)
       for (Index at = 0; at < call.query.extent[0] * rules.heads; ++at) {
         const QueryRow q = call.row(at / rules.heads, at % rules.heads);
