@@ -59,8 +59,8 @@ class StreamBuffer {
   /// threads if it has several. Borrows the buffer.
   template <int Streams, class Executor = ls::Serial>
   Gauge limit(Clock clock = Clock::thread, Executor executor = {}) {
-    const Index tasks = parts_for(executor), task_bytes = tasks > 1 ? run_bytes / 8 : run_bytes,
-                lines = task_bytes / Streams / 64, bytes = tasks * task_bytes;
+    const Index tasks = parts_for(executor), lines = run_bytes / Streams / 64 / tasks,
+                bytes = tasks * lines * Streams * 64;
     return Gauge(
         [this, executor, tasks, lines, bytes, next = Index{0}]() mutable {
           const Index part = static_cast<Index>(data_.size()) / Streams / ls::lanes * ls::lanes;
