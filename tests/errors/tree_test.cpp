@@ -21,11 +21,14 @@ using Layer = ls::Attention<float, 4, 2, ls::Rope<ls::HalfSplit>, ls::Specificat
 
 const std::vector<float> numbers(9000, 0.5F);
 
-Layer layer_of_positions(Index positions) {
+template <class L>
+L layer_with(const typename L::Position& position) {
   const auto matrix = [](Index out, Index in) { return View<const float, 2>::contiguous(numbers.data(), {out, in}); };
-  return Layer({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
-               {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
-               ls::RopeTable<float>({.rotary_dim = 4, .positions = positions}));
+  return L({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
+           {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)}, position);
+}
+Layer layer_of_positions(Index positions) {
+  return layer_with<Layer>(ls::RopeTable<float>({.rotary_dim = 4, .positions = positions}));
 }
 const Layer& layer() {
   static const Layer made = layer_of_positions(30);
@@ -149,11 +152,9 @@ TEST(TreeTakes, RowsOfAListUpToItsDepth) {
   using Listed = ls::Attention<float, 4, 2, ls::MultimodalRope<>, ls::Specification>;
   std::array<Index, 24> list{};
   list[7 * 3 + 1] = 30;  // row 7, which the table does not know
-  const auto matrix = [](Index out, Index in) { return View<const float, 2>::contiguous(numbers.data(), {out, in}); };
-  const Listed listed({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
-                      {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
-                      Listed::Position(ls::RopeTable<float>({.rotary_dim = 6, .positions = 30}), {1, 1, 1},
-                                       View<const Index, 2>::contiguous(list.data(), {8, 3})));
+  const auto listed =
+      layer_with<Listed>(Listed::Position(ls::RopeTable<float>({.rotary_dim = 6, .positions = 30}), {1, 1, 1},
+                                          View<const Index, 2>::contiguous(list.data(), {8, 3})));
   Scene scene;
   EXPECT_STREQ(listed.check_tree(scene.x, scene.parents, scene.cache, scene.y).message(), "");
   scene.nodes[2] = 1;
