@@ -6,17 +6,15 @@ inline constexpr int tile_lines =
     static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
 
 /// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
-/// second-level cache. Codes bring less than a cache line a step: some of their steps request nothing.
+/// second-level cache. One load brings 16 lanes a line: of one step, or of the two in a line of pairs.
 template <int N, bool Few, class S, class Places>
 [[gnu::always_inline]] inline void request(const S* lines, Places places, Index k, Ahead& ahead) noexcept {
-  // Of the 16 lanes that one load brings: of one step, or of the two in a line of pairs.
-  constexpr Index line = lanes * static_cast<Index>(sizeof(S)) * BlockLayout<S>::pair, bytes = Few ? N * line : line;
-  if constexpr (bytes < 64)
-    if (k % (64 / bytes) != 0) return;
-  constexpr int count = bytes < 64 ? 1 : static_cast<int>(bytes / 64);
+  constexpr Index steps = BlockLayout<S>::pair, bytes = lanes * steps * static_cast<Index>(sizeof(S));
+  constexpr Index wanted = Few ? Ahead::streams * Ahead::line : Ahead::line, brought = Few ? N * bytes : bytes;
+  constexpr Index turn = brought < wanted ? wanted / brought : 1;
   if constexpr (Few)
-    ahead.request<count>();
-  else
+    ahead.request(k / steps, turn);
+  else if (k / steps % turn == 0)
     fetch_lines<N>(lines, places, k);
 }
 

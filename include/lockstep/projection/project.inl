@@ -2,22 +2,20 @@
 
 /// One chunk of at most 256 of the inner index for R rows and P panels of 64, panel_stride apart in memory: y = chain,
 /// or y = y + chain where it is not the first. x has unit column stride; panel p of row r is y[(p R + r) 64]. Requests
-/// `ahead` meanwhile.
+/// `ahead` meanwhile, beside one load of `turn`.
 template <class C, class S, int R, int P>
 [[gnu::noinline]] void project_chunk(const C* x, Index x_stride, Index steps, const S* weights, Index panel_stride,
-                                     bool first, C* y, Ahead& ahead) noexcept {
+                                     bool first, C* y, Ahead& ahead, Index turn) noexcept {
   // Several panels of one row: as many streams from memory at once; one panel: as many lines as the register tile has.
   constexpr int group = static_cast<int>(Simd<C>::lines), lines = group * P;
   constexpr Index panel = PackedWeights<S>::panel, pair = PackedWeights<S>::pair;
-  // Full tiles take long enough for two lines a step; few rows wait for memory.
-  constexpr int ahead_lines = P > 1 ? 0 : R == Simd<C>::rows ? 2 : 4;
   using V = Simd<C>;
   for (Index line = 0; line < panel / lanes; line += group) {
     RegisterTile<C, R, lines> chain;
     chain.clear();
     reduce(chain, x, x_stride, weights + line * lanes * pair, LinePlaces<group, panel>{lanes * pair, panel_stride}, 0,
-           steps, [&](Index) __attribute__((always_inline)) {
-             if constexpr (ahead_lines > 0) ahead.request<ahead_lines>();
+           steps, [&](Index k) __attribute__((always_inline)) {
+             if constexpr (P == 1) ahead.request(k / pair, turn);
            });
     unroll<R>([&](auto r) __attribute__((always_inline)) {
       unroll<chain.vectors>([&](auto v) __attribute__((always_inline)) {
@@ -41,10 +39,16 @@ struct PanelProducts {
 template <class C, class S>
 void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y,
                                Ahead ahead) noexcept {
+  // Requests cost a full tile a fifth of its time where they go beside every load: as rarely as brings the next chunk
+  // within these rows.
+  constexpr Index passes = PackedWeights<S>::panel / (lanes * Simd<C>::lines),
+                  load_bytes = PackedWeights<S>::pair * static_cast<Index>(sizeof(S));
+  Index turn = 1;
+  while (turn < 8 && 2 * turn * load_bytes <= rows / Simd<C>::rows * passes * 4) turn *= 2;
   for (Index r = 0; r < rows;)
     r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
       project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel,
-                                ahead);
+                                ahead, turn);
     });
 }
 template <class C, class S>
@@ -52,11 +56,11 @@ void PanelProducts<C, S>::row(const C* x, Index steps, const S* weights, Index p
                               C* y) noexcept {
   Ahead none;
   if constexpr (Simd<C>::rows > 1)
-    project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none);
+    project_chunk<C, S, 1, 4>(x, 0, steps, weights, panel_stride, first, y, none, 1);
   else  // no registers for four panels at once
     for (Index i = 0; i < 4; ++i)
       project_chunk<C, S, 1, 1>(x, 0, steps, weights + i * panel_stride, 0, first, y + i * PackedWeights<S>::panel,
-                                none);
+                                none, 1);
 }
 
 /// y + bias, of one row and panel.
