@@ -242,10 +242,10 @@ TEST(SteadyCallsOnThreads, OfTheCallersHookTakeNothing) {
 
 /// Bytes that kernel and layer may take, whatever the number of keys: threads times rows of a task times their numbers;
 /// of a chunk of rows what goes in and out of the kernel; and what is kept of each row and split where these are shared
-/// out, of four tasks of 96 rows a thread at most.
+/// out, of four tasks of 84 rows a thread at most.
 double bound(double threads, double head_dim, double heads, double kv_heads, double rows, double splits) {
-  const double chunk = std::min(rows, 256.0), kept = threads < 2 ? 0 : std::min(chunk * heads, threads * 4 * 96);
-  return sizeof(float) * (threads * (96 + 8) * 4 * (256 + head_dim) +
+  const double chunk = std::min(rows, 256.0), kept = threads < 2 ? 0 : std::min(chunk * heads, threads * 4 * 84);
+  return sizeof(float) * (threads * (84 + 14) * 2 * (256 + head_dim) +
                           chunk * (3 * heads + 2 * kv_heads) * (head_dim + 16) + kept * splits * (head_dim + 16 + 8)) +
          65536;
 }

@@ -7,16 +7,16 @@ namespace sweep {
 
 namespace {
 
-// Around the register tiles (up to 8 rows), the 16 lanes, 64-wide tiles, the row block of 96, blocks of 256 and splits
-// of 1024 keys; and primes, which divide nothing.
-constexpr Index lengths[] = {0,   1,   2,   3,   5,    7,    8,    9,    15,   16,   17,   31,   32,   33,
-                             47,  48,  49,  63,  64,   65,   79,   81,   95,   96,   97,   127,  128,  129,
+// Around the register tiles (up to 14 rows), the 16 lanes, 64-wide tiles, the row block of 84, blocks of 256 and splits
+// of 1024 keys; and primes, which divide nothing. Queries and scores lie 256 numbers at a time: wider heads, too.
+constexpr Index lengths[] = {0,   1,   2,   3,   5,    7,    8,    9,    13,   14,   15,   16,   17,   31,
+                             32,  33,  48,  49,  63,   64,   65,   79,   83,   84,   85,   127,  128,  129,
                              191, 192, 193, 255, 256,  257,  271,  273,  383,  511,  512,  513,  521,  767,
                              769, 800, 997, 999, 1021, 1023, 1024, 1025, 1039, 1041, 1279, 1281, 1536, 1789};
 constexpr Index long_lengths[] = {1023, 1024, 1025, 1280, 1537, 2047, 2048, 2049,
                                   2303, 2305, 3001, 3072, 3073, 4096, 4099};
-constexpr Index head_dims[] = {1,  2,  3,  4,  5,  7,  8,  15,  16,  17,  20,  31,  32,  33,
-                               48, 63, 64, 64, 65, 80, 96, 100, 112, 128, 128, 144, 160, 256};
+constexpr Index head_dims[] = {1,  2,  3,  4,  5,  7,  8,   15,  16,  17,  20,  31,  32,  33,  48,
+                               63, 64, 64, 65, 80, 96, 100, 112, 128, 128, 144, 160, 256, 257, 320};
 constexpr Index groups[] = {1, 1, 1, 2, 2, 3, 4, 4, 5, 6, 7, 7, 8, 8, 9, 12, 16};
 
 /// Above this, a configuration is made smaller.
@@ -78,7 +78,7 @@ void Configuration::draw_call(Integers& random) {
       q_len = 2 + random.below(8);
       break;
     case 3:
-      q_len = std::max<Index>(0, random.pick({Index{96}, Index{192}}) / group + random.below(3) - 1);
+      q_len = std::max<Index>(0, random.pick({Index{84}, Index{168}}) / group + random.below(3) - 1);
       break;
     default:
       q_len = random.pick(lengths);

@@ -14,24 +14,26 @@
 namespace lockstep {
 
 /// Rows of one task: enough to share each block of keys and values from the second-level cache, few enough to stay
-/// there with it.
-inline constexpr Index tiled_row_block = 96;
+/// there with it; a multiple of all full register tiles.
+inline constexpr Index tiled_row_block = 84;
 /// Rows of the largest register tile of any instruction set.
-inline constexpr Index most_tile_rows = 8;
+inline constexpr Index most_tile_rows = 14;
 
 /// Where a task's rows live while they are worked on; one a slot. Rows are (query, head of the group), queries
 /// outermost.
 template <class C>
 struct TiledScratch {
-  static constexpr Index score_stride = block_keys + lanes;
+  // Queries and scores lie in rows of so many, at a distance that the compiler knows: else each row of a register tile
+  // would take a register of addresses. A multiple of the page size would put all of them into the same few cache sets.
+  static constexpr Index row_size = block_keys, stride = row_size + lanes;
 
-  C* query;               // [tiled_row_block, q_stride] scaled
+  C* query;               // [ceil(head_dim / row_size), tiled_row_block, stride] scaled
   C* split_sum;           // [tiled_row_block, o_stride] o
   C* row_sum;             // [tiled_row_block, o_stride] O
-  C* score;               // [most_tile_rows, score_stride] logits of a block, then its weights
+  C* score;               // [most_tile_rows, stride] logits of a block, then its weights
   std::uint16_t* listed;  // [most_tile_rows, 256] keys of a block that a row sees, where they are not one range
   std::byte* own;         // a block of one row's own, where the cache has such
-  Index q_stride;
+  Index q_part;           // from row_size numbers of a query to the next
   Index o_stride;
   struct Row {
     QueryRow q;
@@ -42,13 +44,12 @@ struct TiledScratch {
     bool folded = false;  // some split: row_sum holds numbers
   }* row;
 
-  C* query_of(Index r) const noexcept { return query + r * q_stride; }
+  C* query_of(Index r, Index d = 0) const noexcept { return query + d / row_size * q_part + r * stride + d % row_size; }
   C* split_sum_of(Index r) const noexcept { return split_sum + r * o_stride; }
   C* row_sum_of(Index r) const noexcept { return row_sum + r * o_stride; }
-  C* score_of(Index r) const noexcept { return score + r * score_stride; }
+  C* score_of(Index r) const noexcept { return score + r * stride; }
   std::uint16_t* listed_of(Index r) const noexcept { return listed + r * block_keys; }
 
-  // Strides that are a multiple of the page size would put all rows of a tile into the same few cache sets.
   static constexpr Index padded(Index dim) noexcept { return round_up(dim, lanes) + lanes; }
 };
 
@@ -73,32 +74,36 @@ struct RowInBlock {
   bool takes_part = false;
   bool listed = false;       // visible keys are not one range, or dropout chooses among them
   bool first_block = false;  // of the split: the sum so far is +0
+  C m = 0;                   // the maximum with this block
   C alpha = 0;
 };
 
 #define LOCKSTEP_EACH_SET "lockstep/kernel/tiled.inl"
 #include "lockstep/simd/each_set.inl"
 
-/// Specification's bits at the machine's speed. A task is a kv head's block of 96 rows, so all heads of a group share
+/// Specification's bits at the machine's speed. A task is a kv head's block of 84 rows, so all heads of a group share
 /// each load of keys and values; register tiles of rows by lines run the logits and the weighted sums of a block while
 /// it is in cache. Long caches under few rows are split at the contract's split places over the executor's threads.
 ///
 /// Measured on Emerald Rapids with AVX-512: at 512 tokens of head_dim 64 the products of register tiles take 71 % of
 /// the time, exponentials 10 %, maxima and masks 9 %, scaling, folding and the division 8 %. Requests of lines 8 steps
-/// ahead in full tiles gave up to 6 % beside busy neighbours. Tried without gain: 2, 4 or 8 steps a turn of the loop
-/// (1 to 4 % slower), keys that not all rows of a tile see by one function for all (1 % slower, 5 % less to compile),
-/// quotients by reciprocals, nine to sixteen rows in two tiles of eight (9 rows 24 % slower, 16 the same). Decode needs
-/// no loop that fuses one block's weighted sums with the next one's logits: since each requests what the other will
-/// read, it runs at 0.90 to 0.95 of the read bandwidth. At the end of a task that is what this thread's next one begins
-/// with: while it was what comes next in memory, which another thread had begun by then, two threads decoded 28 heads
-/// over 4 at 1.68 of one's speed, and do at 1.87, where two read at 1.97.
+/// ahead in full tiles gave up to 6 % beside busy neighbours. Full tiles of 14 rows by 2 lines, with queries at fixed
+/// distances, are 1 to 5 % faster on a Skylake server than 6 by 4 were. Tried without gain: 2, 4 or 8 steps a turn of
+/// the loop (1 to 4 % slower), tiles of 8 by 3, 9 by 3 and 12 by 2, broadcasts as memory operands (half the speed),
+/// keys that not all rows of a tile see by one function for all (1 % slower, 5 % less to compile), quotients by
+/// reciprocals, the factors of all rows of a tile as one vector, requests of the next task's queries, nine to sixteen
+/// rows in two tiles of eight (9 rows 24 % slower, 16 the same). Decode needs no loop that fuses one block's weighted
+/// sums with the next one's logits: since each requests what the other will read, it runs at 0.90 to 0.95 of the read
+/// bandwidth. At the end of a task that is what this thread's next one begins with: while it was what comes next in
+/// memory, which another thread had begun by then, two threads decoded 28 heads over 4 at 1.68 of one's speed, and do
+/// at 1.87, where two read at 1.97.
 struct Tiled {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Tiled";
   static constexpr bool own_blocks = true;  ///< takes caches whose rows have blocks of their own
 
-  /// Workspace in bytes: O(threads x 96 rows x (head_dim + v_head_dim)), and with threads (v_head_dim + 2) a row and
-  /// split, of as many rows as have their splits shared out: those of a decode, 384 a thread at most, 33 splits at
+  /// Workspace in bytes: O(threads x 84 rows x (256 + head_dim + v_head_dim)), and with threads (v_head_dim + 2) a row
+  /// and split, of as many rows as have their splits shared out: those of a decode, 336 a thread at most, 33 splits at
   /// most.
   template <class C>
   static constexpr Index bytes(const KernelShape& shape) noexcept {
@@ -229,14 +234,14 @@ struct Tiled {
   static constexpr TiledScratch<C> take_scratch(Memory& memory, Index rows, Index head_dim, Index v_head_dim,
                                                 Index own) noexcept {
     using Scratch = TiledScratch<C>;
-    const Index q_stride = Scratch::padded(head_dim), o_stride = Scratch::padded(v_head_dim);
-    return {.query = memory.template take<C>(Workspace::product(rows, q_stride)),
+    const Index q_part = rows * Scratch::stride, o_stride = Scratch::padded(v_head_dim);
+    return {.query = memory.template take<C>(Workspace::product(ceil_div(head_dim, Scratch::row_size), q_part)),
             .split_sum = memory.template take<C>(Workspace::product(rows, o_stride)),
             .row_sum = memory.template take<C>(Workspace::product(rows, o_stride)),
-            .score = memory.template take<C>(most_tile_rows * Scratch::score_stride),
+            .score = memory.template take<C>(most_tile_rows * Scratch::stride),
             .listed = memory.template take<std::uint16_t>(most_tile_rows * block_keys),
             .own = memory.template take<std::byte>(own),
-            .q_stride = q_stride,
+            .q_part = q_part,
             .o_stride = o_stride,
             .row = memory.template take<typename Scratch::Row>(rows)};
   }

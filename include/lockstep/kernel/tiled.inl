@@ -1,9 +1,12 @@
 // The fast kernel: row tiles against 256-key blocks. Included once for each instruction set; see tiled.hpp.
 
+/// Rows of a full register tile: where there is room for several lines, half of them beside more rows, so that lines
+/// come half as often.
+template <class C>
+inline constexpr int full_rows = static_cast<int>(Simd<C>::lines > 1 ? most_tile_rows : Simd<C>::rows);
 /// Lines of a register tile of R rows: so many that sums, lines and a broadcast fit the registers.
 template <class C, int R>
-inline constexpr int tile_lines =
-    static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines > 1 ? Simd<C>::lines / 2 : 1) : Simd<C>::lines);
+inline constexpr int tile_lines = static_cast<int>(R > Simd<C>::rows ? (Simd<C>::lines + 1) / 2 : Simd<C>::lines);
 
 /// Beside a load of N lines: few rows request what comes next from memory, a full tile what comes next from the
 /// second-level cache. One load brings 16 lanes a line: of one step, or of the two in a line of pairs.
@@ -29,19 +32,22 @@ inline CacheBlock<S> from_tile(CacheBlock<S> block, Index tile, Index head_dim) 
 /// Logits of R rows and the first N key tiles of `block`: rule 2, and 9 for codes. Few rows wait for memory, not for
 /// arithmetic: they request `ahead` meanwhile.
 template <class C, class S, int R, int N, bool Few>
-[[gnu::noinline]] void score_lines(const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim, C* score,
+[[gnu::noinline]] void score_lines(const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim, C* score,
                                    Ahead& ahead) noexcept {
+  using Scratch = TiledScratch<C>;
   const S* keys = block.keys;
   RegisterTile<C, R, N> tile;
   tile.clear();
   const LinePlaces<N, lanes> tiles{BlockLayout<S>::key_tile(head_dim)};
-  reduce(tile, query, q_stride, keys, tiles, 0, head_dim,
-         [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
+  for (Index first = 0; first < head_dim; first += Scratch::row_size, query += q_part - Scratch::row_size)
+    reduce(tile, query, Scratch::stride, keys, tiles, first,
+           head_dim < first + Scratch::row_size ? head_dim : first + Scratch::row_size,
+           [&](Index k) __attribute__((always_inline)) { request<N, Few>(keys, tiles, k, ahead); });
   unroll<R>([&](auto r) __attribute__((always_inline)) {
     unroll<tile.vectors>([&](auto v) __attribute__((always_inline)) {
       auto s = tile.sum[r][v];
       if constexpr (is_quantised<S>) s = Simd<C>::mul(s, Simd<C>::load(block.key_scales + v * Simd<C>::width));
-      Simd<C>::store(score + r * TiledScratch<C>::score_stride + v * Simd<C>::width, s);
+      Simd<C>::store(score + r * Scratch::stride + v * Simd<C>::width, s);
     });
   });
 }
@@ -61,10 +67,10 @@ template <class C, int R, bool Few, class F>
 /// Logits of R rows and key tiles [first, last) of `block`. A narrower tile at the end computes few keys beyond the
 /// last one seen.
 template <class C, class S, int R, bool Few>
-inline void score_rows(const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim, Index first,
+inline void score_rows(const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim, Index first,
                        Index last, C* score, Ahead ahead) noexcept {
   for_each_group<C, R, Few>(first, last, [&]<int N>(Index t) __attribute__((always_inline)) {
-    score_lines<C, S, R, N, Few>(query, q_stride, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
+    score_lines<C, S, R, N, Few>(query, q_part, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
   });
 }
 
@@ -104,11 +110,11 @@ template <class C, class S, int R, int N, bool Few>
     for (Index k = first; k < last; ++k) {
       Reg line[Line::vectors];
       Line::load(values, slabs, k, line);
-      tile.template step_row<r>(weight[r * TiledScratch<C>::score_stride + k], line);
+      tile.template step_row<r>(weight[r * TiledScratch<C>::stride + k], line);
     }
   };
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
-  reduce(tile, weight, TiledScratch<C>::score_stride, values, slabs, common_first, common_last,
+  reduce(tile, weight, TiledScratch<C>::stride, values, slabs, common_first, common_last,
          [&](Index k) __attribute__((always_inline)) { request<N, Few>(values, slabs, k, ahead); });
   unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
 
@@ -190,7 +196,7 @@ template <class C, class F>
     if (height == 4) return f.template operator()<4, true>();
   if constexpr (Simd<C>::decode_rows >= 8)
     if (height == 8) return f.template operator()<8, true>();
-  if constexpr (Simd<C>::rows > 1) f.template operator()<static_cast<int>(Simd<C>::rows), false>();
+  if constexpr (Simd<C>::rows > 1) f.template operator()<full_rows<C>, false>();
 }
 /// Few rows take tiles that request what comes next, also two of four rows where those of eight do not fit the
 /// registers: 8 heads a group in AVX2 ran 1.4 times as fast as in two of six, 6 heads 1.06 times (Emerald Rapids).
@@ -198,14 +204,14 @@ template <class C>
 constexpr Index tile_height(Index rows) noexcept {
   if (rows == 1) return 1;
   if (rows > 4 && rows <= 8 && Simd<C>::decode_rows >= 8) return 8;
-  return rows <= 8 && Simd<C>::decode_rows >= 4 ? 4 : Simd<C>::rows;
+  return rows <= 8 && Simd<C>::decode_rows >= 4 ? 4 : full_rows<C>;
 }
 
 /// The products of register tiles, whatever the policies. Defined outside of the class, so that a program of many
 /// translation units may instantiate them in one of them.
 template <class C, class S>
 struct TileProducts {
-  static void scores(Index height, const C* query, Index q_stride, const CacheBlock<S>& block, Index head_dim,
+  static void scores(Index height, const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim,
                      Index first, Index last, C* score, Ahead ahead) noexcept;
   static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines,
                     C* sum, Index o_stride, Ahead ahead) noexcept;
@@ -214,10 +220,10 @@ struct TileProducts {
 };
 
 template <class C, class S>
-void TileProducts<C, S>::scores(Index height, const C* query, Index q_stride, const CacheBlock<S>& block,
-                                Index head_dim, Index first, Index last, C* score, Ahead ahead) noexcept {
+void TileProducts<C, S>::scores(Index height, const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim,
+                                Index first, Index last, C* score, Ahead ahead) noexcept {
   with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    score_rows<C, S, R, Few>(query, q_stride, block, head_dim, first, last, score, ahead);
+    score_rows<C, S, R, Few>(query, q_part, block, head_dim, first, last, score, ahead);
   });
 }
 template <class C, class S>
@@ -275,18 +281,17 @@ struct TiledTask {
       row.q = call.row(i, head);
       row.range = rules.range(row.q, call.keys_of(row.q));
       seen = hull(seen, row.range);
-      C* out = scratch.query_of(r);
       Index d = 0;
       if (call.query.stride[2] == 1)
         for (const C* in = &call.query(i, head, 0); d + V::width <= rules.head_dim; d += V::width)
-          V::store(out + d, V::mul(V::load(in + d), V::broadcast(scale)));
-      for (; d < rules.head_dim; ++d) out[d] = rounded(call.query(i, head, d) * scale);
+          V::store(scratch.query_of(r, d), V::mul(V::load(in + d), V::broadcast(scale)));
+      for (; d < rules.head_dim; ++d) *scratch.query_of(r, d) = rounded(call.query(i, head, d) * scale);
     }
     // The rest of the last tile: computed along, used nowhere.
-    const Index filled =
-        HasOwnBlocks<Cache> ? part.rows + most_tile_rows - 1 : round_up(part.rows, tile_height<C>(part.rows));
-    std::memset(scratch.query_of(part.rows), 0,
-                static_cast<std::size_t>((filled - part.rows) * scratch.q_stride) * sizeof(C));
+    Index filled = HasOwnBlocks<Cache> ? part.rows + most_tile_rows - 1 : 0;
+    while (filled < part.rows) filled += tile_height<C>(part.rows - filled);
+    const std::size_t bytes = static_cast<std::size_t>((filled - part.rows) * Scratch::stride) * sizeof(C);
+    for (Index d = 0; d < rules.head_dim; d += Scratch::row_size) std::memset(scratch.query_of(part.rows, d), 0, bytes);
   }
 
   /// The part of a block's keys of which the mask has to be asked, and what it says of it.
@@ -321,10 +326,10 @@ struct TiledTask {
     return count;
   }
 
-  /// One block for one register tile of some height, of which `rows` rows are there. `next`: the keys of the block
-  /// after this one.
-  void join_block(const CacheBlock<S>& block, Index b, Index first_row, Index rows, Index height,
-                  const Ahead& next) noexcept {
+  /// One block for one register tile, which takes as many of `left` rows as it has: how many. `next`: the keys of the
+  /// block after this one.
+  Index join_block(const CacheBlock<S>& block, Index b, Index first_row, Index left, const Ahead& next) noexcept {
+    const Index height = tile_height<C>(left), rows = left < height ? left : height;
     RowInBlock<C> in_block[most_tile_rows];
     Visibility visibility[most_tile_rows];
     Index lowest = block_keys, highest = 0;
@@ -337,15 +342,14 @@ struct TiledTask {
       lowest = in_block[r].first < lowest ? in_block[r].first : lowest;
       highest = in_block[r].last > highest ? in_block[r].last : highest;
     }
-    if (lowest >= highest) return;
+    if (lowest >= highest) return rows;
 
     const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes);
-    TileProducts<C, S>::scores(height, scratch.query_of(first_row), scratch.q_stride, block, rules.head_dim, first_tile,
+    TileProducts<C, S>::scores(height, scratch.query_of(first_row), scratch.q_part, block, rules.head_dim, first_tile,
                                last_tile, scratch.score,
                                values_ahead(block.values, value_lines, first_tile, last_tile));
 
     // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
-    C m[most_tile_rows];
     Index listed_keys[most_tile_rows];
     for (Index r = 0; r < rows; ++r) {
       if (visibility[r] == Visibility::none) continue;
@@ -353,7 +357,7 @@ struct TiledTask {
       C* score = scratch.score_of(r);
       listed_keys[r] = prepare_row(row.q, b, in_block[r], visibility[r], score, scratch.listed_of(r));
       if (in_block[r].takes_part)
-        m[r] = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
+        in_block[r].m = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
     }
     bool together = false;
     for (Index r = 0; r < rows; ++r) {
@@ -362,8 +366,9 @@ struct TiledTask {
       C* score = scratch.score_of(r);
       in_block[r].first_block = !row.seen;
       row.seen = true;
-      in_block[r].alpha = row.split.join_block(
-          m[r], row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), m[r]));
+      const C sum =
+          row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), in_block[r].m);
+      in_block[r].alpha = row.split.join_block(in_block[r].m, sum);
       if (in_block[r].listed)
         TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed_of(r), listed_keys[r], in_block[r],
                                          value_lines, scratch.split_sum_of(first_row + r));
@@ -372,7 +377,8 @@ struct TiledTask {
     }
     if (together)
       TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines,
-                                scratch.split_sum_of(first_row), scratch.o_stride, next);
+                                scratch.split_sum_of(first_row), scratch.o_stride, left > rows ? Ahead{} : next);
+    return rows;
   }
 
   /// The keys that this thread reads after block b: the next block, or the first one of its next task, a split or a kv
@@ -399,11 +405,7 @@ struct TiledTask {
         continue;
       }
       const auto block = block_of(call, part.kv_head, b, i, scratch.own);
-      while (r < last) {
-        const Index height = tile_height<C>(last - r), rows = last - r < height ? last - r : height;
-        join_block(block, b, r, rows, height, {});
-        r += rows;
-      }
+      while (r < last) r += join_block(block, b, r, last - r, {});
     }
   }
 
@@ -413,7 +415,6 @@ struct TiledTask {
       scratch.row[r].split = {};
       scratch.row[r].seen = false;
     }
-    const Index height = tile_height<C>(part.rows);
     const KeyRange keys = intersection(seen, {s * split_keys, (s + 1) * split_keys});
     for (Index b = keys.first / block_keys; b * block_keys < keys.last; ++b) {
       if constexpr (HasOwnBlocks<Cache>)
@@ -423,9 +424,7 @@ struct TiledTask {
         }
       const auto block = call.cache->block(part.kv_head, b);
       const Ahead next = part.rows <= most_tile_rows ? next_keys(b) : Ahead{};
-      for (Index r = 0; r < part.rows; r += height)
-        join_block(block, b, r, part.rows - r < height ? part.rows - r : height, height,
-                   r + height >= part.rows ? next : Ahead{});
+      for (Index r = 0; r < part.rows;) r += join_block(block, b, r, part.rows - r, next);
     }
   }
 
@@ -471,7 +470,7 @@ struct TiledTask {
 
   /// Scaled products of one row and the keys of a block, from key `first` of it on.
   void row_scores(Index r, Index b, Index first, Index last) noexcept {
-    TileProducts<C, S>::scores(1, scratch.query_of(r), 0,
+    TileProducts<C, S>::scores(1, scratch.query_of(r), scratch.q_part,
                                block_of(call, part.kv_head, b, part.query_of(r), scratch.own), rules.head_dim,
                                first / lanes, ceil_div(last, lanes), scratch.score, {});
   }

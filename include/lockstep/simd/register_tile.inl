@@ -132,8 +132,8 @@ struct Ahead {
   static constexpr int streams = 4;
   static constexpr Index line = 64;
 
+  const char* start = nullptr;  // of the runs at work
   const char* at = nullptr;
-  const char* run_end = nullptr;
   Index run_bytes = 0;
   Index run_stride = 0;
   Index runs_left = 0;
@@ -141,8 +141,12 @@ struct Ahead {
 
   Ahead() noexcept = default;
   Ahead(const void* base, Index bytes, Index stride, Index runs) noexcept
-      : at(static_cast<const char*>(base)), run_end(at + bytes), run_bytes(bytes), run_stride(stride), runs_left(runs) {
-    spread();
+      : start(static_cast<const char*>(base)), run_bytes(bytes), run_stride(stride), runs_left(runs) {
+    begin();
+  }
+  void begin() noexcept {
+    at = start;
+    for (Index i = 0; i < streams; ++i) apart[i] = i < runs_left ? i * run_stride : 0;
   }
 
   /// Requests the next line of each stream, beside one load of `turn`, a power of two; loads are numbered.
@@ -150,17 +154,10 @@ struct Ahead {
     if ((load & (turn - 1)) != 0 || runs_left <= 0) return;
     unroll<streams>([&](auto i) __attribute__((always_inline)) { __builtin_prefetch(at + apart[i], 0, 2); });
     at += line;
-    if (at < run_end) return;
+    if (at - start < run_bytes) return;
     runs_left -= streams;
-    if (runs_left <= 0) return;
-    at = run_end - run_bytes + streams * run_stride;
-    run_end = at + run_bytes;
-    spread();
-  }
-
- private:
-  void spread() noexcept {
-    for (Index i = 0; i < streams; ++i) apart[i] = i < runs_left ? i * run_stride : 0;
+    start += streams * run_stride;
+    begin();
   }
 };
 
