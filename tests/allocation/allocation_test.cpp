@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <random>
 #include <span>
@@ -245,7 +246,7 @@ TEST(SteadyCallsOnThreads, OfTheCallersHookTakeNothing) {
 /// out, of four tasks of 84 rows a thread at most.
 double bound(double threads, double head_dim, double heads, double kv_heads, double rows, double splits) {
   const double chunk = std::min(rows, 256.0), kept = threads < 2 ? 0 : std::min(chunk * heads, threads * 4 * 84);
-  return sizeof(float) * (threads * (84 + 14) * 2 * (256 + head_dim) +
+  return sizeof(float) * (threads * (84 + 14) * (272 * std::ceil(head_dim / 256) + 2 * (head_dim + 32)) +
                           chunk * (3 * heads + 2 * kv_heads) * (head_dim + 16) + kept * splits * (head_dim + 16 + 8)) +
          65536;
 }

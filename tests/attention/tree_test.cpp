@@ -185,38 +185,44 @@ TYPED_TEST(Tree, AChainHasTheResultsOfAChunk) {
   EXPECT_TRUE(same_bits(weights[0], weights[1], length + nodes));
 }
 
-// Below the projections: the cache holds context and nodes already.
+// Below the projections: the cache holds context and nodes already. Queries of more than 256 numbers lie in parts.
 TYPED_TEST(Tree, AttentionBelowTheProjectionsTakesTreesToo) {
   using Number = typename TestFixture::C;
-  const ls::CacheShape cache_shape{2, 6, 6};
-  const Index length = 250, heads = 6, nodes = 20;
-  const auto parents = bush(nodes, 3);
-  const auto keys = numbers<Number>((length + nodes) * 12, 80), values = numbers<Number>((length + nodes) * 12, 81),
-             q = numbers<Number>(nodes * heads * 6, 82);
-  const auto tokens = [&](const std::vector<Number>& all, Index first, Index count) {
-    return ls::View<const Number, 3>::contiguous(all.data() + first * 12, {count, 2, 6});
-  };
-  const auto rows = [&](auto* data, Index first, Index count) {
-    return ls::View<std::remove_pointer_t<decltype(data)>, 3>::contiguous(data + first * heads * 6, {count, heads, 6});
-  };
   using Kernel = typename TestFixture::Layer::Kernel;
-  ls::ContiguousCache<Number> cache(cache_shape, length + nodes);
-  cache.append(tokens(keys, 0, length + nodes), tokens(values, 0, length + nodes));
-  std::vector<Number> context(q.size()), alone(at(heads * 6));
-  const auto queries = rows(q.data(), 0, nodes);
-  const auto out = rows(context.data(), 0, nodes);
-  const Index bytes = ls::attend_tree_workspace_bytes<Kernel>(queries, cache);
-  std::vector<std::byte> memory(at(bytes));
-  ls::Workspace workspace(memory.data(), bytes), small(memory.data(), bytes - 1);
-  EXPECT_THROW(ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &small}), std::length_error);
-  ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &workspace});
-  for (Index node = 0; node < nodes; ++node) {
-    cache.truncate(0);
-    cache.append(tokens(keys, 0, length), tokens(values, 0, length));
-    for (const Index n : path_of(parents, node))
-      cache.append(tokens(keys, length + n, 1), tokens(values, length + n, 1));
-    ls::attend<Kernel>(rows(q.data(), node, 1), cache, rows(alone.data(), 0, 1));
-    EXPECT_TRUE(same_bits(alone, part(context, node * heads * 6, heads * 6), heads * 6)) << "node " << node;
+  for (const Index head_dim : {6, 260}) {
+    const Index width = 2 * head_dim;
+    const ls::CacheShape cache_shape{2, head_dim, head_dim};
+    const Index length = 250, heads = 6, nodes = 20;
+    const auto parents = bush(nodes, 3);
+    const auto keys = numbers<Number>((length + nodes) * width, 80),
+               values = numbers<Number>((length + nodes) * width, 81),
+               q = numbers<Number>(nodes * heads * head_dim, 82);
+    const auto tokens = [&](const std::vector<Number>& all, Index first, Index count) {
+      return ls::View<const Number, 3>::contiguous(all.data() + first * width, {count, 2, head_dim});
+    };
+    const auto rows = [&](auto* data, Index first, Index count) {
+      return ls::View<std::remove_pointer_t<decltype(data)>, 3>::contiguous(data + first * heads * head_dim,
+                                                                            {count, heads, head_dim});
+    };
+    ls::ContiguousCache<Number> cache(cache_shape, length + nodes);
+    cache.append(tokens(keys, 0, length + nodes), tokens(values, 0, length + nodes));
+    std::vector<Number> context(q.size()), alone(at(heads * head_dim));
+    const auto queries = rows(q.data(), 0, nodes);
+    const auto out = rows(context.data(), 0, nodes);
+    const Index bytes = ls::attend_tree_workspace_bytes<Kernel>(queries, cache);
+    std::vector<std::byte> memory(at(bytes));
+    ls::Workspace workspace(memory.data(), bytes), small(memory.data(), bytes - 1);
+    EXPECT_THROW(ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &small}), std::length_error);
+    ls::attend_tree<Kernel>(queries, parents, cache, out, {.workspace = &workspace});
+    for (Index node = 0; node < nodes; ++node) {
+      cache.truncate(0);
+      cache.append(tokens(keys, 0, length), tokens(values, 0, length));
+      for (const Index n : path_of(parents, node))
+        cache.append(tokens(keys, length + n, 1), tokens(values, length + n, 1));
+      ls::attend<Kernel>(rows(q.data(), node, 1), cache, rows(alone.data(), 0, 1));
+      EXPECT_TRUE(same_bits(alone, part(context, node * heads * head_dim, heads * head_dim), heads * head_dim))
+          << "node " << node << ", head_dim " << head_dim;
+    }
   }
 }
 

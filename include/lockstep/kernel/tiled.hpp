@@ -27,9 +27,9 @@ struct TiledScratch {
   // would take a register of addresses. A multiple of the page size would put all of them into the same few cache sets.
   static constexpr Index row_size = block_keys, stride = row_size + lanes;
 
-  C* query;               // [ceil(head_dim / row_size), tiled_row_block, stride] scaled
-  C* split_sum;           // [tiled_row_block, o_stride] o
-  C* row_sum;             // [tiled_row_block, o_stride] O
+  C* query;               // [ceil(head_dim / row_size), rows, stride] scaled; rows: Tiled::task_rows()
+  C* split_sum;           // [rows, o_stride] o
+  C* row_sum;             // [rows, o_stride] O
   C* score;               // [most_tile_rows, stride] logits of a block, then its weights
   std::uint16_t* listed;  // [most_tile_rows, 256] keys of a block that a row sees, where they are not one range
   std::byte* own;         // a block of one row's own, where the cache has such

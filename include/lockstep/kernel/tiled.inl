@@ -1,7 +1,7 @@
 // The fast kernel: row tiles against 256-key blocks. Included once for each instruction set; see tiled.hpp.
 
 /// Rows of a full register tile: where there is room for several lines, half of them beside more rows, so that lines
-/// come half as often.
+/// come half as often. AVX-512: 28 sums, two vectors of lines and a broadcast, 31 of 32 registers.
 template <class C>
 inline constexpr int full_rows = static_cast<int>(Simd<C>::lines > 1 ? most_tile_rows : Simd<C>::rows);
 /// Lines of a register tile of R rows: so many that sums, lines and a broadcast fit the registers.
@@ -15,9 +15,10 @@ template <int N, bool Few, class S, class Places>
   constexpr Index steps = BlockLayout<S>::pair, bytes = lanes * steps * static_cast<Index>(sizeof(S));
   constexpr Index wanted = Few ? Ahead::streams * Ahead::line : Ahead::line, brought = Few ? N * bytes : bytes;
   constexpr Index turn = brought < wanted ? wanted / brought : 1;
+  static_assert((turn & (turn - 1)) == 0);
   if constexpr (Few)
     ahead.request(k / steps, turn);
-  else if (k / steps % turn == 0)
+  else if ((k / steps & (turn - 1)) == 0)
     fetch_lines<N>(lines, places, k);
 }
 
@@ -39,6 +40,7 @@ template <class C, class S, int R, int N, bool Few>
   RegisterTile<C, R, N> tile;
   tile.clear();
   const LinePlaces<N, lanes> tiles{BlockLayout<S>::key_tile(head_dim)};
+  // One part of the queries after the other, dimensions counted on: the keys have no parts.
   for (Index first = 0; first < head_dim; first += Scratch::row_size, query += q_part - Scratch::row_size)
     reduce(tile, query, Scratch::stride, keys, tiles, first,
            head_dim < first + Scratch::row_size ? head_dim : first + Scratch::row_size,
@@ -191,12 +193,13 @@ template <class C, class S>
 /// rows that wait for memory anyhow. Tiles need not be full.
 template <class C, class F>
 [[gnu::always_inline]] inline void with_tile(Index height, F&& f) {
-  if (Simd<C>::rows == 1 || height == 1) return f.template operator()<1, true>();
+  static_assert(full_rows<C> <= most_tile_rows && tiled_row_block % full_rows<C> == 0);
+  if (full_rows<C> == 1 || height == 1) return f.template operator()<1, true>();
   if constexpr (Simd<C>::decode_rows >= 4)
     if (height == 4) return f.template operator()<4, true>();
   if constexpr (Simd<C>::decode_rows >= 8)
     if (height == 8) return f.template operator()<8, true>();
-  if constexpr (Simd<C>::rows > 1) f.template operator()<full_rows<C>, false>();
+  if constexpr (full_rows<C> > 1) f.template operator()<full_rows<C>, false>();
 }
 /// Few rows take tiles that request what comes next, also two of four rows where those of eight do not fit the
 /// registers: 8 heads a group in AVX2 ran 1.4 times as fast as in two of six, 6 heads 1.06 times (Emerald Rapids).

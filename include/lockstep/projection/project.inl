@@ -42,9 +42,10 @@ void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index ste
   // Requests cost a full tile a fifth of its time where they go beside every load: as rarely as brings the next chunk
   // within these rows.
   constexpr Index passes = PackedWeights<S>::panel / (lanes * Simd<C>::lines),
-                  load_bytes = PackedWeights<S>::pair * static_cast<Index>(sizeof(S));
+                  chunk = projection_block * PackedWeights<S>::panel * static_cast<Index>(sizeof(S));
+  const Index loads = rows / Simd<C>::rows * passes * steps / PackedWeights<S>::pair;
   Index turn = 1;
-  while (turn < 8 && 2 * turn * load_bytes <= rows / Simd<C>::rows * passes * 4) turn *= 2;
+  while (turn < 8 && 2 * turn * chunk <= loads * Ahead::streams * Ahead::line) turn *= 2;
   for (Index r = 0; r < rows;)
     r += with_filled_tile<C>(rows - r, [&]<int R>() __attribute__((always_inline)) {
       project_chunk<C, S, R, 1>(x + r * x_stride, x_stride, steps, weights, 0, first, y + r * PackedWeights<S>::panel,

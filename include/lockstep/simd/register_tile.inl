@@ -155,7 +155,7 @@ struct Ahead {
     unroll<streams>([&](auto i) __attribute__((always_inline)) { __builtin_prefetch(at + apart[i], 0, 2); });
     at += line;
     if (at - start < run_bytes) return;
-    runs_left -= streams;
+    if ((runs_left -= streams) <= 0) return;
     start += streams * run_stride;
     begin();
   }
