@@ -24,7 +24,8 @@ inline constexpr Index most_tile_rows = 14;
 template <class C>
 struct TiledScratch {
   // Queries and scores lie in rows of so many, at a distance that the compiler knows: else each row of a register tile
-  // would take a register of addresses. A multiple of the page size would put all of them into the same few cache sets.
+  // would take a register of addresses. No multiple of the page size, which would put all rows of a tile into the same
+  // few cache sets.
   static constexpr Index row_size = block_keys, stride = row_size + lanes;
 
   C* query;               // [ceil(head_dim / row_size), rows, stride] scaled; rows: Tiled::task_rows()
@@ -50,6 +51,7 @@ struct TiledScratch {
   C* score_of(Index r) const noexcept { return score + r * stride; }
   std::uint16_t* listed_of(Index r) const noexcept { return listed + r * block_keys; }
 
+  // Not a multiple of the page size either.
   static constexpr Index padded(Index dim) noexcept { return round_up(dim, lanes) + lanes; }
 };
 

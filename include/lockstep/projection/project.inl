@@ -39,8 +39,8 @@ struct PanelProducts {
 template <class C, class S>
 void PanelProducts<C, S>::rows(const C* x, Index x_stride, Index rows, Index steps, const S* weights, bool first, C* y,
                                Ahead ahead) noexcept {
-  // Requests cost a full tile a fifth of its time where they go beside every load: as rarely as brings the next chunk
-  // within these rows.
+  // Beside every load, requests would cost full tiles a fifth of their time (Skylake server): as rarely as brings the
+  // next chunk within these rows.
   constexpr Index passes = PackedWeights<S>::panel / (lanes * Simd<C>::lines),
                   chunk = projection_block * PackedWeights<S>::panel * static_cast<Index>(sizeof(S));
   const Index loads = rows / Simd<C>::rows * passes * steps / PackedWeights<S>::pair;
