@@ -278,12 +278,28 @@ Status check_attend(View<const C, 4> query, std::span<const Index> parents, cons
                                       : options.workspace->check(attend_bytes<Options, C, Seen>(shape, batch * q_len));
 }
 
-/// The checked call; see attend().
-template <class Seen, class Options, class C, class K>
-void run_attend(View<const C, 4> query, std::span<const Index> parents, const K& caches, View<C, 4> out,
-                const Options& options) {
+// Where it is asserted it is looked into at once, so that its sentence is the first error.
+template <class C, class Q, class Out>
+consteval bool check_attend_types() noexcept {
+  static_assert(ViewableAs<const Q&, const C, 4>,
+                "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
+                "q_len, heads, head_dim]");
+  static_assert(
+      ViewableAs<Out&, C, 4>,
+      "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
+  return true;
+}
+
+/// See attend(): refuses what does not fit, then does it.
+template <class Seen, class Options, class Q, class K, class Out>
+void run_attend(const Q& q, std::span<const Index> parents, const K& caches, Out& context, const Options& options) {
+  using C = compute_t<typename Seen::Storage>;
   static_assert(!HasOwnBlocks<Seen> || TreeKernel<typename Options::Set::Kernel>,
                 "lockstep: draft trees are offered under kernels Tiled and Specification");
+  static_assert(check_attend_types<C, Q, Out>());
+  const View<const C, 4> query(q);
+  const View<C, 4> out(context);
+  raise_unless_ok(check_attend<Seen>(query, parents, caches, out, options));
   const Index q_len = query.extent[1], all_rows = query.extent[0] * q_len;
   if (all_rows == 0) return;
 
@@ -306,18 +322,6 @@ void run_attend(View<const C, 4> query, std::span<const Index> parents, const K&
   const auto rules = rules_of(options.mask, options.logits, options.sharing, options.dropout, options.bias,
                               options.sinks, shape, options.mode == Mode::training, options.logit_stage);
   Options::Set::Kernel::template attend<C, Seen>(pieces.calls(), rules, options.executor, workspace);
-}
-
-// Where it is asserted it is looked into at once, so that its sentence is the first error.
-template <class C, class Q, class Out>
-consteval bool check_attend_types() noexcept {
-  static_assert(ViewableAs<const Q&, const C, 4>,
-                "lockstep::attend: q must be a view of the cache's compute type, [q_len, heads, head_dim] or [batch, "
-                "q_len, heads, head_dim]");
-  static_assert(
-      ViewableAs<Out&, C, 4>,
-      "lockstep::attend: context must be a writable view of the cache's compute type with at most 4 dimensions");
-  return true;
 }
 
 }  // namespace detail
@@ -356,10 +360,7 @@ Index attend_tree_workspace_bytes(const Q& q, const K& caches,
 /// check_attend(), raised before anything is written.
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K, Policies...>& options = {}) {
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  static_assert(detail::check_attend_types<C, Q, Out>());
-  raise_unless_ok(check_attend<Policies...>(q, caches, context, options));
-  detail::run_attend<detail::CacheIn<K>>(View<const C, 4>(q), {}, caches, View<C, 4>(context), options);
+  detail::run_attend<detail::CacheIn<K>>(q, {}, caches, context, options);
 }
 
 /// The same for draft trees: the last rows of each cache, one a query, are the nodes of a tree over what stands before
@@ -369,13 +370,7 @@ void attend(const Q& q, const K& caches, Out&& context, const AttendOptionsFor<K
 template <class... Policies, class Q, detail::CacheOrList K, class Out>
 void attend_tree(const Q& q, std::span<const Index> parents, const K& caches, Out&& context,
                  const AttendOptionsFor<K, Policies...>& options = {}) {
-  using Seen = TreeCache<detail::CacheIn<K>>;
-  using C = compute_t<typename detail::CacheIn<K>::Storage>;
-  static_assert(detail::check_attend_types<C, Q, Out>());
-  const View<const C, 4> query(q);
-  const View<C, 4> out(context);
-  raise_unless_ok(detail::check_attend<Seen>(query, parents, caches, out, options));
-  detail::run_attend<Seen>(query, parents, caches, out, options);
+  detail::run_attend<TreeCache<detail::CacheIn<K>>>(q, parents, caches, context, options);
 }
 
 /// Whether attend() over plain key and value memory would take these arguments: ok, or the error that it would raise.

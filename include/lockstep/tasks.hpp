@@ -23,15 +23,6 @@ struct Effort {
   constexpr void operator+=(Effort other) noexcept { multiply_adds += other.multiply_adds, bytes += other.bytes; }
 };
 
-// An executor may say from how much work on it pays, by a member parallel_from().
-template <class Run>
-Index parallel_from_of(const Run& executor) noexcept {
-  if constexpr (requires { executor.parallel_from(); })
-    return executor.parallel_from();
-  else
-    return parallel_from_nanoseconds;
-}
-
 /// How many slots an executor gets: what it says, within bounds that no machine reaches, so that scratch for each is a
 /// size.
 template <class Run>
@@ -47,7 +38,9 @@ Index concurrency_of(const Run& executor) noexcept {
 /// that run twice, or not all of them, change nothing. Errors: an executor that returns before all tasks were taken.
 template <class Run, class Work>
 void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work) {
-  const Index concurrency = effort.nanoseconds() < parallel_from_of(executor) ? 1 : concurrency_of(executor);
+  Index pays_from = parallel_from_nanoseconds;
+  if constexpr (requires { executor.parallel_from(); }) pays_from = executor.parallel_from();
+  const Index concurrency = effort.nanoseconds() < pays_from ? 1 : concurrency_of(executor);
   const Index slots = tasks < concurrency ? tasks : concurrency;
   if (slots <= 1) {
     const FloatEnvironment environment;

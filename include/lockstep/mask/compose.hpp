@@ -113,11 +113,6 @@ struct Or {
   }
 
  private:
-  static constexpr KeyRange hull(KeyRange x, KeyRange y) noexcept {
-    if (x.empty()) return y;
-    if (y.empty()) return x;
-    return {x.first < y.first ? x.first : y.first, x.last > y.last ? x.last : y.last};
-  }
   // A mask answers for keys of its own range only; the union's range may reach beyond it.
   template <class M>
   static Visibility part(const M& m, QueryRow q, KeyRange keys) noexcept {
