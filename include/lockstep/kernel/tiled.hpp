@@ -62,7 +62,8 @@ struct TiledRows {
   Index group;         // how many
   Index first;         // first row
   Index rows;
-  Index threads;  // that take tasks in turn: this one's next is probably so many further
+  Index threads;                    // that take tasks in turn: this one's next is probably so many further
+  const TiledRows* next = nullptr;  // that, if it is of the same call
 
   // Where row r of these comes from.
   Index query_of(Index r) const noexcept { return (first + r) / group; }
@@ -72,7 +73,7 @@ struct TiledRows {
 /// What one row does in one block.
 template <class C>
 struct RowInBlock {
-  Index first = 0, last = 0;  // the visible keys, counted in the block, or the range around them
+  KeyRange keys{};  // the visible ones, counted in the block, or the range around them
   bool takes_part = false;
   bool listed = false;       // visible keys are not one range, or dropout chooses among them
   bool first_block = false;  // of the split: the sum so far is +0
@@ -89,16 +90,20 @@ struct RowInBlock {
 ///
 /// Measured on Emerald Rapids with AVX-512: at 512 tokens of head_dim 64 the products of register tiles take 71 % of
 /// the time, exponentials 10 %, maxima and masks 9 %, scaling, folding and the division 8 %. Requests of lines 8 steps
-/// ahead in full tiles gave up to 6 % beside busy neighbours. Full tiles of 14 rows by 2 lines, with queries at fixed
-/// distances, are 1 to 5 % faster on a Skylake server than 6 by 4 were. Tried without gain: 2, 4 or 8 steps a turn of
+/// ahead in full tiles gave up to 6 % beside busy neighbours. On a Skylake server: full tiles of 14 rows by 2 lines,
+/// with queries at fixed distances, are 1 to 5 % faster than 6 by 4 were; 512 tokens of head_dim 64 gained 3 to 4 % by
+/// taking the keys that not all rows of a tile see key by key (row by row, each row's number of keys was guessed
+/// wrong), 1 to 3 % by exponentials of four vectors step by step, 1 to 2 % by requesting the next task's queries, 1 %
+/// by hiding the rest of a line by one store, 1 % by no division a row. Tried without gain: 2, 4 or 8 steps a turn of
 /// the loop (1 to 4 % slower), tiles of 8 by 3, 9 by 3 and 12 by 2, broadcasts as memory operands (half the speed),
-/// keys that not all rows of a tile see by one function for all (1 % slower, 5 % less to compile), quotients by
-/// reciprocals, the factors of all rows of a tile as one vector, requests of the next task's queries, nine to sixteen
-/// rows in two tiles of eight (9 rows 24 % slower, 16 the same). Decode needs no loop that fuses one block's weighted
-/// sums with the next one's logits: since each requests what the other will read, it runs at 0.90 to 0.95 of the read
-/// bandwidth. At the end of a task that is what this thread's next one begins with: while it was what comes next in
-/// memory, which another thread had begun by then, two threads decoded 28 heads over 4 at 1.68 of one's speed, and do
-/// at 1.87, where two read at 1.97.
+/// quotients by reciprocals, the factors of all rows of a tile as one vector, requests of all of the next queries at
+/// once or of the context, of the first lines of the next group, masked multiply-adds for keys that some rows see, all
+/// tasks of a kv head one after the other, the first split's sums where they are folded, nine to sixteen rows in two
+/// tiles of eight (9 rows 24 % slower, 16 the same). Decode needs no loop that fuses one block's weighted sums with the
+/// next one's logits: since each requests what the other will read, it runs at 0.90 to 0.95 of the read bandwidth. At
+/// the end of a task that is what this thread's next one begins with: while it was what comes next in memory, which
+/// another thread had begun by then, two threads decoded 28 heads over 4 at 1.68 of one's speed, and do at 1.87, where
+/// two read at 1.97.
 struct Tiled {
   static constexpr PolicyKind policy_kind = PolicyKind::kernel;
   static constexpr const char* name = "Tiled";
@@ -132,7 +137,9 @@ struct Tiled {
           before += calls[static_cast<std::size_t>(c)].query.extent[0] * rules.heads;
         const AttentionCall<C, Cache>& call = calls[static_cast<std::size_t>(c)];
         // Later rows see more keys: they come first.
-        const TiledRows part = rows_of(plan, call, rules, plan.first_task[c + 1] - 1 - task);
+        const Index left = plan.first_task[c + 1] - 1 - task;
+        TiledRows part = rows_of(plan, call, rules, left), next;
+        if (left >= plan.threads) part.next = &(next = rows_of(plan, call, rules, left - plan.threads));
         before += call.query.extent[0] * plan.first_head[part.kv_head] + part.first;
         if (part.rows > 0) with_set(chosen, [&](auto set) { f(set, slot, at % parts, call, part, before); });
       });

@@ -55,25 +55,18 @@ template <class C, class S, int R, int N, bool Few>
 }
 
 /// f.template operator()<N>(line) for lines [first, last), N of them at a time: as many as the register tile of R rows
-/// has, then fewer.
+/// has, then fewer. Full tiles request some of `ahead` before each group: all at once would wait for one another.
 template <class C, int R, bool Few, class F>
-[[gnu::always_inline]] inline void for_each_group(Index first, Index last, F&& f) noexcept {
+[[gnu::always_inline]] inline void for_each_group(Index first, Index last, Ahead& ahead, F&& f) noexcept {
   constexpr int most = tile_lines<C, R>;
-  for (; first + most <= last; first += most) f.template operator()<most>(first);
-  if constexpr (most > 2 && !Few)
-    for (; first + 2 <= last; first += 2) f.template operator()<2>(first);
+  const auto group = [&]<int N>() __attribute__((always_inline)) {
+    if constexpr (!Few) unroll<2>([&](auto) __attribute__((always_inline)) { ahead.request(0, 1); });
+    f.template operator()<N>(first);
+    first += N;
+  };
+  while (first + most <= last) group.template operator()<most>();
   if constexpr (most > 1)
-    for (; first < last; ++first) f.template operator()<1>(first);
-}
-
-/// Logits of R rows and key tiles [first, last) of `block`. A narrower tile at the end computes few keys beyond the
-/// last one seen.
-template <class C, class S, int R, bool Few>
-inline void score_rows(const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim, Index first,
-                       Index last, C* score, Ahead ahead) noexcept {
-  for_each_group<C, R, Few>(first, last, [&]<int N>(Index t) __attribute__((always_inline)) {
-    score_lines<C, S, R, N, Few>(query, q_part, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
-  });
+    while (first < last) group.template operator()<1>();
 }
 
 /// o = fma(o, alpha, o_b) for a row of a register tile.
@@ -87,105 +80,88 @@ template <int R, class Tile, class C>
   });
 }
 
-/// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's keys [first, last): rule 4.
-/// Keys that all rows see go through the register tile together, each row's first and last few alone.
+/// o = fma(o, alpha, o_b) for R rows and N lines of values, o_b one chain over each row's range of keys: rule 4.
+/// Keys that all rows see go through the register tile together, those before and after for the rows that see them.
 template <class C, class S, int R, int N, bool Few>
 [[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride,
                                    Ahead& ahead) noexcept {
   using Line = Lines<C, S, N>;
   using Reg = typename Simd<C>::Reg;
   constexpr LinePlaces<N, lanes> slabs{BlockLayout<S>::value_slab};
-  Index common_first = 0, common_last = block_keys;
+  KeyRange seen[R], some{}, common{0, block_keys};
   for (int r = 0; r < R; ++r) {
-    if (!rows[r].takes_part || rows[r].listed) continue;
-    common_first = rows[r].first > common_first ? rows[r].first : common_first;
-    common_last = rows[r].last < common_last ? rows[r].last : common_last;
+    seen[r] = rows[r].takes_part && !rows[r].listed ? rows[r].keys : KeyRange{};
+    if (seen[r].empty()) continue;
+    some = hull(some, seen[r]);
+    common = intersection(common, seen[r]);
   }
-  if (common_last < common_first) common_last = common_first;
 
   RegisterTile<C, R, N> tile;
   tile.clear();
-  const auto alone = [&](auto r, Index first, Index last) __attribute__((always_inline)) {
-    if (!rows[r].takes_part || rows[r].listed) return;
-    first = rows[r].first > first ? rows[r].first : first;
-    last = rows[r].last < last ? rows[r].last : last;
-    for (Index k = first; k < last; ++k) {
+  // Key by key, not row by row: which rows see a key is guessed right more often than how many keys a row has left.
+  const auto some_rows = [&](Index k, Index end) __attribute__((always_inline)) {
+    for (; k < end; ++k) {
       Reg line[Line::vectors];
       Line::load(values, slabs, k, line);
-      tile.template step_row<r>(weight[r * TiledScratch<C>::stride + k], line);
+      unroll<R>([&](auto r) __attribute__((always_inline)) {
+        if (seen[r].first <= k && k < seen[r].last)
+          tile.template step_row<r>(weight[r * TiledScratch<C>::stride + k], line);
+      });
     }
   };
-  unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, 0, common_first); });
-  reduce(tile, weight, TiledScratch<C>::stride, values, slabs, common_first, common_last,
+  some_rows(some.first, common.first);
+  reduce(tile, weight, TiledScratch<C>::stride, values, slabs, common.first, common.last,
          [&](Index k) __attribute__((always_inline)) { request<N, Few>(values, slabs, k, ahead); });
-  unroll<R>([&](auto r) __attribute__((always_inline)) { alone(r, common_last, block_keys); });
+  some_rows(common.empty() ? some.first : common.last, some.last);
 
   unroll<R>([&](auto r) __attribute__((always_inline)) {
-    if (rows[r].takes_part && !rows[r].listed) join_sum<r>(tile, rows[r], sum + r * o_stride);
+    if (!seen[r].empty()) join_sum<r>(tile, rows[r], sum + r * o_stride);
   });
 }
 
-/// The same for one row whose keys are listed.
-template <class C, class S>
-inline void weigh_keys(const C* weight, const S* values, const std::uint16_t* keys, Index count,
-                       const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
-  using Line = Lines<C, S, 1>;
-  using Reg = typename Simd<C>::Reg;
-  for (Index l = 0; l < value_lines; ++l) {
-    RegisterTile<C, 1, 1> tile;
-    tile.clear();
-    for (Index i = 0; i < count; ++i) {
-      Reg line[Line::vectors];
-      Line::load(values + l * BlockLayout<S>::value_slab, LinePlaces<1, lanes>{0}, keys[i], line);
-      tile.template step_row<0>(weight[keys[i]], line);
-    }
-    join_sum<0>(tile, row, sum + l * lanes);
-  }
-}
+/// The lines that hold some keys of a block.
+constexpr KeyRange lines_of(KeyRange keys) noexcept { return {keys.first / lanes, ceil_div(keys.last, lanes)}; }
 
-/// o = fma(o, alpha, o_b) for R rows and all lines of values.
-template <class C, class S, int R, bool Few>
-[[gnu::always_inline]] inline void weigh_rows(const C* weight, const S* values, const RowInBlock<C>* rows,
-                                              Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
-  for_each_group<C, R, Few>(0, value_lines, [&]<int N>(Index l) __attribute__((always_inline)) {
-    weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride,
-                                 ahead);
-  });
-}
-
-/// The larger of m and the logits on lines [first_line, last_line), hidden ones being -inf.
+/// The larger of m and the logits on some lines, hidden ones being -inf.
 template <class C>
-[[gnu::always_inline]] inline C row_maximum(const C* score, Index first_line, Index last_line, C m) noexcept {
+[[gnu::always_inline]] inline C row_maximum(const C* score, KeyRange lines, C m) noexcept {
   using V = Simd<C>;
   // Two chains: one would wait for each comparison before the next.
   auto even = V::broadcast(m), odd = even;
-  Index at = first_line * lanes;
-  for (; at + 2 * V::width <= last_line * lanes; at += 2 * V::width) {
+  Index at = lines.first * lanes;
+  for (; at + 2 * V::width <= lines.last * lanes; at += 2 * V::width) {
     even = V::larger(even, V::load(score + at));
     odd = V::larger(odd, V::load(score + at + V::width));
   }
-  if (at < last_line * lanes) even = V::larger(even, V::load(score + at));
+  if (at < lines.last * lanes) even = V::larger(even, V::load(score + at));
   return V::fold_larger(V::larger(even, odd));
 }
 
-/// Weights E(s - m) in place on lines [first_line, last_line), and their sum. Over codes the weights are then
-/// multiplied by the values' scales: rule 9.
+/// Weights E(s - m) in place on some lines, and their sum. Over codes the weights are then multiplied by the values'
+/// scales: rule 9.
 template <class C, class S>
-[[gnu::noinline]] C row_weights(const CacheBlock<S>& block, C* score, Index first_line, Index last_line, C m) noexcept {
+[[gnu::noinline]] C row_weights(const CacheBlock<S>& block, C* score, KeyRange lines, C m) noexcept {
   using V = Simd<C>;
   const auto anchor = V::broadcast(SoftmaxState<C>::anchor(m));
   typename V::Reg sum[per_line<C>];
   unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });
-  for (Index line = first_line; line < last_line; ++line)
-    unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) {
-      C* s = score + line * lanes + v * V::width;
-      const auto p = exp_nonpositive<C>(V::sub(V::load(s), anchor));
-      sum[v] = V::add(sum[v], p);
-      if constexpr (is_quantised<S>)
-        V::store(s, V::mul(p, V::load(block.value_scales + line * lanes + v * V::width)));
-      else
-        V::store(s, p);
+  const auto weigh = [&]<int N>(Index line) __attribute__((always_inline)) {
+    typename V::Reg p[N * per_line<C>];
+    unroll<N * per_line<C>>([&](auto v) __attribute__((always_inline)) {
+      p[v] = V::sub(V::load(score + line * lanes + v * V::width), anchor);
     });
+    exp_nonpositive<C>(p);
+    unroll<N * per_line<C>>([&](auto v) __attribute__((always_inline)) {
+      sum[v % per_line<C>] = V::add(sum[v % per_line<C>], p[v]);
+      const Index at = line * lanes + v * V::width;
+      if constexpr (is_quantised<S>) p[v] = V::mul(p[v], V::load(block.value_scales + at));
+      V::store(score + at, p[v]);
+    });
+  };
+  constexpr int together = per_line<C> < 4 ? 4 / per_line<C> : 1;
+  Index line = lines.first;
+  for (; line + together <= lines.last; line += together) weigh.template operator()<together>(line);
+  for (; line < lines.last; ++line) weigh.template operator()<1>(line);
   return V::fold_sum(sum);
 }
 
@@ -215,31 +191,50 @@ constexpr Index tile_height(Index rows) noexcept {
 template <class C, class S>
 struct TileProducts {
   static void scores(Index height, const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim,
-                     Index first, Index last, C* score, Ahead ahead) noexcept;
+                     Index first, Index last, C* score, Ahead& ahead) noexcept;
   static void weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows, Index value_lines,
-                    C* sum, Index o_stride, Ahead ahead) noexcept;
+                    C* sum, Index o_stride, Ahead& ahead) noexcept;
   static void weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count,
                            const RowInBlock<C>& row, Index value_lines, C* sum) noexcept;
 };
 
+/// Logits of rows and key tiles [first, last) of `block`. A narrower tile at the end computes few keys beyond the last
+/// one seen.
 template <class C, class S>
 void TileProducts<C, S>::scores(Index height, const C* query, Index q_part, const CacheBlock<S>& block, Index head_dim,
-                                Index first, Index last, C* score, Ahead ahead) noexcept {
+                                Index first, Index last, C* score, Ahead& ahead) noexcept {
   with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    score_rows<C, S, R, Few>(query, q_part, block, head_dim, first, last, score, ahead);
+    for_each_group<C, R, Few>(first, last, ahead, [&]<int N>(Index t) __attribute__((always_inline)) {
+      score_lines<C, S, R, N, Few>(query, q_part, from_tile(block, t, head_dim), head_dim, score + t * lanes, ahead);
+    });
   });
 }
+/// o = fma(o, alpha, o_b) for rows and all lines of values.
 template <class C, class S>
 void TileProducts<C, S>::weigh(Index height, const C* weight, const S* values, const RowInBlock<C>* rows,
-                               Index value_lines, C* sum, Index o_stride, Ahead ahead) noexcept {
+                               Index value_lines, C* sum, Index o_stride, Ahead& ahead) noexcept {
   with_tile<C>(height, [&]<int R, bool Few>() __attribute__((always_inline)) {
-    weigh_rows<C, S, R, Few>(weight, values, rows, value_lines, sum, o_stride, ahead);
+    for_each_group<C, R, Few>(0, value_lines, ahead, [&]<int N>(Index l) __attribute__((always_inline)) {
+      weigh_lines<C, S, R, N, Few>(weight, values + l * BlockLayout<S>::value_slab, rows, sum + l * lanes, o_stride,
+                                   ahead);
+    });
   });
 }
+/// The same for one row whose keys are listed.
 template <class C, class S>
 void TileProducts<C, S>::weigh_listed(const C* weight, const S* values, const std::uint16_t* keys, Index count,
                                       const RowInBlock<C>& row, Index value_lines, C* sum) noexcept {
-  weigh_keys<C, S>(weight, values, keys, count, row, value_lines, sum);
+  using Line = Lines<C, S, 1>;
+  for (Index l = 0; l < value_lines; ++l) {
+    RegisterTile<C, 1, 1> tile;
+    tile.clear();
+    for (Index i = 0; i < count; ++i) {
+      typename Simd<C>::Reg line[Line::vectors];
+      Line::load(values + l * BlockLayout<S>::value_slab, LinePlaces<1, lanes>{0}, keys[i], line);
+      tile.template step_row<0>(weight[keys[i]], line);
+    }
+    join_sum<0>(tile, row, sum + l * lanes);
+  }
 }
 
 /// The part of a block's keys, or values, that lies under key tiles [first_tile, last_tile). A cache need not have
@@ -273,13 +268,24 @@ struct TiledTask {
   const C factor = static_cast<C>(pattern.factor());
   const Index value_lines = ceil_div(rules.v_head_dim, lanes);
   KeyRange seen{};  // by some row
+  Ahead next_queries = queries_of(part.next);
+
+  /// Queries as they lie at the caller's, where a group's heads lie side by side.
+  Ahead queries_of(const TiledRows* rows) const noexcept {
+    if (rows == nullptr || rows->rows <= 0) return {};
+    const Index first = rows->query_of(0), size = static_cast<Index>(sizeof(C));
+    return {&call.query(first, rows->heads[0], 0), rows->group * rules.head_dim * size, call.query.stride[0] * size,
+            rows->query_of(rows->rows - 1) + 1 - first};
+  }
 
   /// Scales the queries and notes what each row may see.
   void load() noexcept {
     const C scale = static_cast<C>(rules.logits.scale(rules.head_dim));
     seen = {};
-    for (Index r = 0; r < part.rows; ++r) {
-      const Index i = part.query_of(r), head = part.head_of(r);
+    Index i = part.query_of(0), in_group = part.first % part.group;
+    for (Index r = 0; r < part.rows; ++r, ++in_group) {
+      if (in_group == part.group) in_group = 0, ++i;  // a division for each row takes longer
+      const Index head = part.heads[in_group];
       auto& row = *new (scratch.row + r) typename Scratch::Row{};
       row.q = call.row(i, head);
       row.range = rules.range(row.q, call.keys_of(row.q));
@@ -309,16 +315,18 @@ struct TiledTask {
                     std::uint16_t* listed) const noexcept {
     constexpr C hidden = -std::numeric_limits<C>::infinity();
     const Index base = b * block_keys;
-    rules.transform(score + in_block.first, q, KeyRange{base + in_block.first, base + in_block.last});
-    for (Index k = in_block.first / lanes * lanes; k < in_block.first; ++k) score[k] = hidden;
-    for (Index k = in_block.last; k % lanes != 0; ++k) score[k] = hidden;
+    const auto [first, last] = in_block.keys;
+    rules.transform(score + first, q, KeyRange{base + first, base + last});
+    for (Index k = first / lanes * lanes; k < first; ++k) score[k] = hidden;
+    // At once, beyond the line's end too: what is stored number by number would be read before it has arrived.
+    for (Index k = last; k < last + lanes; k += V::width) V::store(score + k, V::broadcast(hidden));
     in_block.takes_part = true;
     in_block.listed = visibility == Visibility::some || rules.training;
     if (!in_block.listed) return 0;
 
     Index count = 0;
     in_block.takes_part = false;
-    for (Index k = in_block.first; k < in_block.last; ++k) {
+    for (Index k = first; k < last; ++k) {
       if (visibility == Visibility::some && !rules.mask.visible(q, base + k)) {
         score[k] = hidden;
         continue;
@@ -331,56 +339,55 @@ struct TiledTask {
 
   /// One block for one register tile, which takes as many of `left` rows as it has: how many. `next`: the keys of the
   /// block after this one.
-  Index join_block(const CacheBlock<S>& block, Index b, Index first_row, Index left, const Ahead& next) noexcept {
+  Index join_block(const CacheBlock<S>& block, Index b, Index first_row, Index left, Ahead next) noexcept {
     const Index height = tile_height<C>(left), rows = left < height ? left : height;
     RowInBlock<C> in_block[most_tile_rows];
     Visibility visibility[most_tile_rows];
-    Index lowest = block_keys, highest = 0;
+    KeyRange some{};
     for (Index r = 0; r < rows; ++r) {
       KeyRange keys;
       visibility[r] = look(scratch.row[first_row + r], b, keys);
       if (visibility[r] == Visibility::none) continue;
-      in_block[r].first = keys.first - b * block_keys;
-      in_block[r].last = keys.last - b * block_keys;
-      lowest = in_block[r].first < lowest ? in_block[r].first : lowest;
-      highest = in_block[r].last > highest ? in_block[r].last : highest;
+      in_block[r].keys = {keys.first - b * block_keys, keys.last - b * block_keys};
+      some = hull(some, in_block[r].keys);
     }
-    if (lowest >= highest) return rows;
+    if (some.empty()) return rows;
 
-    const Index first_tile = lowest / lanes, last_tile = ceil_div(highest, lanes);
-    TileProducts<C, S>::scores(height, scratch.query_of(first_row), scratch.q_part, block, rules.head_dim, first_tile,
-                               last_tile, scratch.score,
-                               values_ahead(block.values, value_lines, first_tile, last_tile));
+    const KeyRange tiles = lines_of(some);
+    const bool waits = part.rows <= most_tile_rows;  // for keys and values
+    Ahead values = values_ahead(block.values, value_lines, tiles.first, tiles.last), nothing;
+    TileProducts<C, S>::scores(height, scratch.query_of(first_row), scratch.q_part, block, rules.head_dim, tiles.first,
+                               tiles.last, scratch.score, waits ? values : next_queries);
 
-    // Maxima of all rows first: the exponentials of one row need not wait for the comparisons of the next.
+    // All rows are prepared before their maxima are taken, and these before any exponential: none waits for another.
     Index listed_keys[most_tile_rows];
-    for (Index r = 0; r < rows; ++r) {
-      if (visibility[r] == Visibility::none) continue;
-      const auto& row = scratch.row[first_row + r];
-      C* score = scratch.score_of(r);
-      listed_keys[r] = prepare_row(row.q, b, in_block[r], visibility[r], score, scratch.listed_of(r));
-      if (in_block[r].takes_part)
-        in_block[r].m = row_maximum(score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), row.split.m);
-    }
+    for (Index r = 0; r < rows; ++r)
+      if (visibility[r] != Visibility::none)
+        listed_keys[r] = prepare_row(scratch.row[first_row + r].q, b, in_block[r], visibility[r], scratch.score_of(r),
+                                     scratch.listed_of(r));
+    for (Index r = 0; r < rows; ++r)
+      if (auto& in = in_block[r]; in.takes_part)
+        in.m = row_maximum(scratch.score_of(r), lines_of(in.keys), scratch.row[first_row + r].split.m);
     bool together = false;
     for (Index r = 0; r < rows; ++r) {
-      if (!in_block[r].takes_part) continue;
+      auto& in = in_block[r];
+      if (!in.takes_part) continue;
       auto& row = scratch.row[first_row + r];
-      C* score = scratch.score_of(r);
-      in_block[r].first_block = !row.seen;
+      in.first_block = !row.seen;
       row.seen = true;
-      const C sum =
-          row_weights(block, score, in_block[r].first / lanes, ceil_div(in_block[r].last, lanes), in_block[r].m);
-      in_block[r].alpha = row.split.join_block(in_block[r].m, sum);
-      if (in_block[r].listed)
-        TileProducts<C, S>::weigh_listed(score, block.values, scratch.listed_of(r), listed_keys[r], in_block[r],
+      in.alpha = row.split.join_block(in.m, row_weights(block, scratch.score_of(r), lines_of(in.keys), in.m));
+      if (in.listed)
+        TileProducts<C, S>::weigh_listed(scratch.score_of(r), block.values, scratch.listed_of(r), listed_keys[r], in,
                                          value_lines, scratch.split_sum_of(first_row + r));
       else
         together = true;
     }
     if (together)
       TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines,
-                                scratch.split_sum_of(first_row), scratch.o_stride, left > rows ? Ahead{} : next);
+                                scratch.split_sum_of(first_row), scratch.o_stride,
+                                !waits        ? next_queries
+                                : left > rows ? nothing
+                                              : next);
     return rows;
   }
 
@@ -426,7 +433,7 @@ struct TiledTask {
           continue;
         }
       const auto block = call.cache->block(part.kv_head, b);
-      const Ahead next = part.rows <= most_tile_rows ? next_keys(b) : Ahead{};
+      const Ahead next = next_keys(b);
       for (Index r = 0; r < part.rows;) r += join_block(block, b, r, part.rows - r, next);
     }
   }
@@ -447,8 +454,8 @@ struct TiledTask {
   /// Context and log-sum-exp of all rows, and what else is asked for: rule 5.
   void finish() noexcept {
     for (Index r = 0; r < part.rows; ++r) {
-      const Index i = part.query_of(r), head = part.head_of(r);
       auto& row = scratch.row[r];
+      const Index i = row.q.row - call.first_row, head = row.q.head;
       C* sum = scratch.row_sum_of(r);
       if constexpr (Rules::Sinks::active)
         fold(r, SoftmaxState<C>::of_sink(static_cast<C>(rules.sinks.logit(head))), nullptr);
@@ -473,9 +480,10 @@ struct TiledTask {
 
   /// Scaled products of one row and the keys of a block, from key `first` of it on.
   void row_scores(Index r, Index b, Index first, Index last) noexcept {
+    Ahead nothing;
     TileProducts<C, S>::scores(1, scratch.query_of(r), scratch.q_part,
                                block_of(call, part.kv_head, b, part.query_of(r), scratch.own), rules.head_dim,
-                               first / lanes, ceil_div(last, lanes), scratch.score, {});
+                               first / lanes, ceil_div(last, lanes), scratch.score, nothing);
   }
 
   /// Attention weights of a row, from the finished maximum and sum: rule 5.

@@ -172,17 +172,22 @@ template <int N, class S, class Places>
   });
 }
 
-/// E(x) on a vector: the same steps as exp_nonpositive().
-template <class C>
-[[gnu::always_inline]] inline typename Simd<C>::Reg exp_nonpositive(typename Simd<C>::Reg x) noexcept {
+/// E(x) on N vectors at once, with the steps of exp_nonpositive(): each step on all of them, so that none waits for the
+/// one before it.
+template <class C, std::size_t N>
+[[gnu::always_inline]] inline void exp_nonpositive(typename Simd<C>::Reg (&x)[N]) noexcept {
   using K = ExpConstants<C>;
   using V = Simd<C>;
+  const auto each = [](auto&& f) __attribute__((always_inline)) { unroll<static_cast<int>(N)>(f); };
   const auto log2e = V::broadcast(K::log2e);
-  const auto n = V::round(V::mul(x, log2e));
-  const auto r = V::fms(x, log2e, n);
-  auto p = V::broadcast(K::coefficient[K::degree]);
+  typename V::Reg n[N], p[N];
+  each([&](auto v) __attribute__((always_inline)) { n[v] = V::mul(x[v], log2e); });
+  each([&](auto v) __attribute__((always_inline)) { n[v] = V::round(n[v]); });
+  each([&](auto v) __attribute__((always_inline)) { x[v] = V::fms(x[v], log2e, n[v]); });
+  each([&](auto v) __attribute__((always_inline)) { p[v] = V::broadcast(K::coefficient[K::degree]); });
   unroll<K::degree>([&](auto i) __attribute__((always_inline)) {
-    p = V::fma(p, r, V::broadcast(K::coefficient[K::degree - 1 - i]));
+    const auto c = V::broadcast(K::coefficient[K::degree - 1 - i]);
+    each([&](auto v) __attribute__((always_inline)) { p[v] = V::fma(p[v], x[v], c); });
   });
-  return V::scale_by_power(p, n);
+  each([&](auto v) __attribute__((always_inline)) { x[v] = V::scale_by_power(p[v], n[v]); });
 }
