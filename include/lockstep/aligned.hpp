@@ -25,8 +25,11 @@ struct AlignedAllocator {
   template <class U>
   AlignedAllocator(const AlignedAllocator<U>&) noexcept {}
 
-  /// Memory for n elements.
-  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), alignment)); }
+  /// Memory for n elements. Errors: std::bad_alloc.
+  T* allocate(std::size_t n) {
+    constexpr std::size_t most = static_cast<std::size_t>(-1) / 2;  // bytes, which nobody has
+    return static_cast<T*>(::operator new(n > most / sizeof(T) ? most : n * sizeof(T), alignment));
+  }
   /// Gives back what allocate() gave.
   void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, alignment); }
   friend bool operator==(const AlignedAllocator&, const AlignedAllocator&) noexcept { return true; }

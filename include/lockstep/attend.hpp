@@ -8,7 +8,6 @@
 #include <new>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "lockstep/attend/sequences.hpp"
 #include "lockstep/defaults.hpp"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <tuple>
 #include <vector>
 
 #include "lockstep/attend.hpp"

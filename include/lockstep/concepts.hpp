@@ -4,7 +4,6 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "lockstep/contract.hpp"
 #include "lockstep/views.hpp"

@@ -4,9 +4,11 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "errors/refusal.hpp"
+#include "lockstep/attend/partial.hpp"
 #include "lockstep/bias/distance.hpp"
 #include "lockstep/cache/contiguous.hpp"
 #include "lockstep/executor/hook.hpp"
@@ -151,6 +153,22 @@ TEST(Memory, IsNamedWhereItOverlaps) {
                "lockstep: c: given memory that overlaps b, allowed memory of its own");
   EXPECT_STREQ((ls::detail::check_apart({}, {c, a, b})).message(),
                "lockstep: b: given memory that overlaps c, allowed memory of its own");
+}
+
+TEST(AlignedAllocator, HasNoMemoryForBytesBeyond63Bits) {
+  for (const std::size_t n : {std::size_t{1} << 62, std::size_t{1} << 61, static_cast<std::size_t>(-1)})
+    EXPECT_THROW(static_cast<void>(ls::AlignedAllocator<float>{}.allocate(n)), std::bad_alloc) << n;
+}
+
+TEST(Partial, AddsNoSplitsWithoutMemoryForTheirStates) {
+  ls::Partial<float> partial;
+  partial.reset(Index{1} << 40, Index{1} << 40, 1);
+  EXPECT_ANY_THROW(partial.append({0, 1024}));
+  EXPECT_TRUE(partial.splits().empty());
+  partial.reset(1, 1, 1);
+  partial.append({0, 1025});
+  partial.append({5, 2});
+  EXPECT_EQ(partial.splits().size(), 2);
 }
 
 TEST(Alibi, HasSlopesForAnyNumberOfHeads) {

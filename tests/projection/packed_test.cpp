@@ -256,6 +256,27 @@ TEST(Project, RefusesOtherShapesAndOverlapBeforeAnythingIsWritten) {
   EXPECT_EQ(message(product.x_view(), y), "");
 }
 
+TEST(Project, RefusesScratchInItsInputOrOutput) {
+  const Product<float> product(3, 5, 7, true);
+  std::vector<Eigen::half> x(40, Eigen::half(1.0F));
+  std::vector<float> y(40, 2.0F), scratch(21);  // a view of const numbers is for the unchecked product
+  const auto message = [&](void* memory) -> std::string {
+    try {
+      ls::project(View<Eigen::half, 2>::contiguous(x.data(), {3, 7}), product.packed,
+                  View<float, 2>::contiguous(y.data(), {3, 5}), ls::Serial{}, static_cast<float*>(memory));
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(y.data() + 14), "lockstep: scratch: given memory that overlaps y, allowed memory of its own");
+  EXPECT_EQ(message(x.data()), "lockstep: scratch: given memory that overlaps x, allowed memory of its own");
+  EXPECT_EQ(y, std::vector<float>(40, 2.0F));
+  EXPECT_EQ(message(y.data() + 15), "");
+  EXPECT_EQ(message(scratch.data()), "");
+  EXPECT_EQ(message(nullptr), "");
+}
+
 TEST(PackedWeights, StacksMatricesOfOneInput) {
   const auto a = normal_numbers<float>(3 * 70, 1), b = normal_numbers<float>(66 * 70, 2),
              x = normal_numbers<float>(70, 3), bias = normal_numbers<float>(66, 4);

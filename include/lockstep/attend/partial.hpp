@@ -40,18 +40,23 @@ class Partial {
     state_.clear();
     sum_.clear();
   }
-  /// Room for the splits of `places`, which follow those that are there.
+  /// Room for the splits of `places`, which follow those that are there. Errors: memory that cannot be had; then no
+  /// split is added.
   KeptSplits<C> append(KeyRange places) {
-    const auto before = static_cast<Index>(splits_.size());
+    const Index before = static_cast<Index>(splits_.size()),
+                all = before + (places.empty() ? 0 : ceil_div(places.size(), split_keys));
+    state_.resize(static_cast<std::size_t>(Workspace::product(all, q_len_, heads_)));
+    sum_.resize(static_cast<std::size_t>(Workspace::product(all, q_len_, heads_, v_head_dim_)));
+    splits_.reserve(static_cast<std::size_t>(all));
     for (Index first = places.first; first < places.last; first += split_keys)
       splits_.push_back(intersection(places, {first, first + split_keys}));
-    state_.resize(splits_.size() * static_cast<std::size_t>(q_len_ * heads_));
-    sum_.resize(splits_.size() * static_cast<std::size_t>(q_len_ * heads_ * v_head_dim_));
     KeptSplits<C> kept = states();
     kept.state += before * q_len_ * heads_;
     kept.sum += before * q_len_ * heads_ * v_head_dim_;
     return kept;
   }
+  /// Where the weighted sums lie.
+  detail::ByteRange memory() const noexcept { return detail::bytes_of(View<const C, 1>(sum_)); }
   /// The states in memory, for kernels.
   KeptSplits<C> states() noexcept { return {state_.data(), sum_.data(), q_len_, heads_, v_head_dim_}; }
   /// The states of the splits, in order of places.
@@ -200,7 +205,7 @@ using PartialOptionsFor = PartialOptions<compute_t<typename Cache::Storage>, Pol
 ///
 /// q [q_len, heads, head_dim] as for attend(), against one cache that holds the sequence's keys from place
 /// options.cache_place on. Contract rule 11: partials of all splits, merged in any grouping and finished, give the bits
-/// of attend(). q must not lie in the partial. Errors: shapes, places and policies that do not fit, keys that are no
+/// of attend(). Errors: shapes, places and policies that do not fit, q in the partial's memory, keys that are no
 /// longer held, a workspace that is too small or cannot be had, raised before anything is done; what fails later leaves
 /// a partial of no queries.
 template <class... Policies, class Q, KeyValueCache Cache>
@@ -214,6 +219,7 @@ void attend_partial(const Q& q, const Cache& cache, Partial<compute_t<typename C
                 "lockstep::attend_partial: q must be a view [q_len, heads, head_dim] of the cache's compute type");
   const View<const C, 3> query(q);
   raise_unless_ok(detail::check_attend_partial(query, cache, options));
+  raise_unless_ok(detail::check_apart({{"q", detail::bytes_of(query)}}, {{"partial", partial.memory()}}));
   const CacheShape stored = cache.shape();
   const Index q_len = query.extent[0], heads = query.extent[1];
   const KeyRange places = detail::covered(options, cache);
@@ -255,7 +261,8 @@ void finish(const Partial<C>& partial, Out&& context, View<C, 2> lse = {}, const
   const Index q_len = partial.q_len(), heads = partial.heads();
   raise_unless_ok(first_error(detail::check_shape("context", out, {q_len, heads, partial.v_head_dim()}),
                               detail::check_optional("lse", lse, {heads, q_len}), detail::check_policy(sinks, heads)));
-  raise_unless_ok(detail::check_apart({}, {{"context", detail::bytes_of(out)}, {"lse", detail::bytes_of(lse)}}));
+  raise_unless_ok(detail::check_apart({{"partial", partial.memory()}},
+                                      {{"context", detail::bytes_of(out)}, {"lse", detail::bytes_of(lse)}}));
   const FloatEnvironment environment;
   Specification::finish_splits<C>(partial.states(), static_cast<Index>(partial.splits().size()), sinks, out, lse);
 }

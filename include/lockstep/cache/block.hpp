@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "lockstep/aligned.hpp"
 #include "lockstep/cache/layout.hpp"

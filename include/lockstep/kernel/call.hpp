@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "lockstep/cache/layout.hpp"

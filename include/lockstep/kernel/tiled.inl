@@ -86,7 +86,6 @@ template <class C, class S, int R, int N, bool Few>
 [[gnu::noinline]] void weigh_lines(const C* weight, const S* values, const RowInBlock<C>* rows, C* sum, Index o_stride,
                                    Ahead& ahead) noexcept {
   using Line = Lines<C, S, N>;
-  using Reg = typename Simd<C>::Reg;
   constexpr LinePlaces<N, lanes> slabs{BlockLayout<S>::value_slab};
   KeyRange seen[R], some{}, common{0, block_keys};
   for (int r = 0; r < R; ++r) {
@@ -101,7 +100,7 @@ template <class C, class S, int R, int N, bool Few>
   // Key by key, not row by row: which rows see a key is guessed right more often than how many keys a row has left.
   const auto some_rows = [&](Index k, Index end) __attribute__((always_inline)) {
     for (; k < end; ++k) {
-      Reg line[Line::vectors];
+      typename Simd<C>::Reg line[Line::vectors];
       Line::load(values, slabs, k, line);
       unroll<R>([&](auto r) __attribute__((always_inline)) {
         if (seen[r].first <= k && k < seen[r].last)
@@ -382,12 +381,10 @@ struct TiledTask {
       else
         together = true;
     }
+    Ahead& after = waits ? left > rows ? nothing : next : next_queries;
     if (together)
       TileProducts<C, S>::weigh(height, scratch.score, block.values, in_block, value_lines,
-                                scratch.split_sum_of(first_row), scratch.o_stride,
-                                !waits        ? next_queries
-                                : left > rows ? nothing
-                                              : next);
+                                scratch.split_sum_of(first_row), scratch.o_stride, after);
     return rows;
   }
 

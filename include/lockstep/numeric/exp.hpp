@@ -25,8 +25,7 @@ struct ExpConstants<float> {
   static constexpr int degree = 6;
   static constexpr float coefficient[degree + 1] = {1.0F,           0x1.62e432p-1F,  0x1.ebfbdep-3F, 0x1.c6aeb8p-5F,
                                                     0x1.3b2d4cp-7F, 0x1.5f3e56p-10F, 0x1.41fbbcp-13F};
-  static constexpr int mantissa_bits = 23;
-  static constexpr int exponent_bias = 127;
+  static constexpr int mantissa_bits = 23, exponent_bias = 127;
   /// Results with n below this are +0: weights under 2e-31 of the largest, far below the sum's rounding. From here on a
   /// weight times a value of 2^-23 or more is normal; down to the last normal exponent, -126, the weighted sums of rows
   /// whose logits fall far (ALiBi) begin with denormals, for which this kind of CPU takes a microcode assist an
@@ -37,8 +36,7 @@ struct ExpConstants<float> {
   /// last place of e^x. The second term is the rounding of log2e: at x = -20, where a weight is 2e-9, the sum is 5 ulp,
   /// far below one rounding of the softmax it goes into, so a second constant would buy nothing. Degree 5 would be
   /// at 1.9 ulp near 0.
-  static constexpr double max_error_ulp = 1.0;
-  static constexpr double max_error_ulp_per_unit = 0.22;
+  static constexpr double max_error_ulp = 1.0, max_error_ulp_per_unit = 0.22;
 };
 
 template <>
@@ -51,13 +49,11 @@ struct ExpConstants<double> {
       0x1.0000000000000p+0,  0x1.62e42fefa39efp-1,  0x1.ebfbdff82c5a4p-3,  0x1.c6b08d7049fe8p-5,
       0x1.3b2ab6fba0117p-7,  0x1.5d87fe78cd6e4p-10, 0x1.4309130ed951fp-13, 0x1.ffcbfba97c1b8p-17,
       0x1.62bfc79be640fp-20, 0x1.b5267ce7384a8p-24, 0x1.e61b522823c5bp-28, 0x1.e79bb0228c3b7p-32};
-  static constexpr int mantissa_bits = 52;
-  static constexpr int exponent_bias = 1023;
+  static constexpr int mantissa_bits = 52, exponent_bias = 1023;
   /// As for float, with 2^-52.
   static constexpr double least_exponent = -969.0;
   /// As for float; degree 11 keeps the fit at 3e-18.
-  static constexpr double max_error_ulp = 1.1;
-  static constexpr double max_error_ulp_per_unit = 0.13;
+  static constexpr double max_error_ulp = 1.1, max_error_ulp_per_unit = 0.13;
 };
 
 namespace detail {
@@ -106,8 +102,7 @@ struct TanhConstants;
 
 template <>
 struct TanhConstants<float> {
-  static constexpr float saturation = 10.0F;
-  static constexpr float ln2 = 0x1.62e430p-1F;
+  static constexpr float saturation = 10.0F, ln2 = 0x1.62e430p-1F;
   static constexpr int degree = 4;
   static constexpr float coefficient[degree + 1] = {0x1.000000p-1F, 0x1.5554b0p-3F, 0x1.555486p-5F, 0x1.1227f4p-7F,
                                                     0x1.6d9900p-10F};
@@ -117,8 +112,7 @@ struct TanhConstants<float> {
 
 template <>
 struct TanhConstants<double> {
-  static constexpr double saturation = 20.0;
-  static constexpr double ln2 = 0x1.62e42fefa39efp-1;
+  static constexpr double saturation = 20.0, ln2 = 0x1.62e42fefa39efp-1;
   static constexpr int degree = 9;
   static constexpr double coefficient[degree + 1] = {
       0x1.0000000000005p-1,  0x1.555555555555cp-3,  0x1.55555555520fcp-5,  0x1.111111110e6e8p-7,

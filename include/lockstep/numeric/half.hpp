@@ -16,8 +16,7 @@ namespace detail {
 /// binary16 bits -> float, exact. Works on bit patterns; the one float operation, on denormals, has normal operands and
 /// result, so the flush modes of the processor do not reach it.
 constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
-  const std::uint32_t sign = (bits & 0x8000u) << 16;
-  const std::uint32_t magnitude = bits & 0x7fffu;
+  const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = bits & 0x7fffu;
   // Rebias the exponent by 127 - 15; infinity and NaN go on to float's all-ones exponent.
   const std::uint32_t rebias = magnitude >= 0x7c00u ? 2u * (112u << 23) : 112u << 23;
   const std::uint32_t normal = (magnitude << 13) + rebias;
@@ -30,8 +29,7 @@ constexpr float float_from_half_bits(std::uint16_t bits) noexcept {
 /// float -> binary16 bits, to nearest even; NaN -> 0x7e00, beyond the range -> infinity, denormals kept.
 constexpr std::uint16_t half_bits_from_float(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16) & 0x8000u;
-  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
   // Normal results: 13 bits go; adding just under half of their range, or half where the kept part is odd, ties to
   // even. A carry into the exponent is right, also into infinity.
   const std::uint32_t normal = (magnitude - (112u << 23) + 0x0fffu + ((magnitude >> 13) & 1u)) >> 13;

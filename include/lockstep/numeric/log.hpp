@@ -68,8 +68,7 @@ inline double log_positive(double x) noexcept {
   if (!(x > 0.0)) return Limits::quiet_NaN();
   if (x > Limits::max()) return x;
   // The leading 42 bits of log(2), times any exponent exact, and the rest.
-  constexpr double ln2_high = 0x1.62e42fefa3800p-1;
-  constexpr double ln2_low = 0x1.ef35793c76730p-45;
+  constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
   const detail::LogParts parts = detail::log_parts(x);
   const double whole = rounded(parts.exponent * ln2_high);
   const detail::DoubleDouble sum = detail::fast_two_sum(whole, parts.log_mantissa.high);
@@ -99,8 +98,7 @@ inline double exp2_pair(DoubleDouble x) noexcept {
   const double mantissa = rounded(one_plus.high + rounded(curved + rounded(one_plus.low + low)));
 
   // In two factors, since n may lie outside the exponents of normal numbers.
-  const std::int64_t exponent = static_cast<std::int64_t>(n);
-  const std::int64_t half = exponent / 2;
+  const std::int64_t exponent = static_cast<std::int64_t>(n), half = exponent / 2;
   return rounded(rounded(mantissa * power_of_two(half)) * power_of_two(exponent - half));
 }
 

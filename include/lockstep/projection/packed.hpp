@@ -172,10 +172,12 @@ void project(const X& x, const PackedWeights<S>& weights, Y&& y, const Run& exec
   const View<Out, 2> out(y);
   raise_unless_ok(detail::check_shape("x", in, {in.extent[0], weights.in()}));
   raise_unless_ok(detail::check_shape("y", out, {in.extent[0], weights.out()}));
-  raise_unless_ok(detail::check_apart({{"x", detail::bytes_of(in)}}, {{"y", detail::bytes_of(out)}}));
+  const View<compute_t<S>, 1> plain(scratch, {project_scratch<compute_t<S>>(in)}, {1});
+  raise_unless_ok(detail::check_apart({{"x", detail::bytes_of(in)}},
+                                      {{"y", detail::bytes_of(out)}, {"scratch", detail::bytes_of(plain)}}));
   AlignedVector<compute_t<S>> own;
   if (scratch == nullptr) {
-    own.resize(static_cast<std::size_t>(project_scratch<compute_t<S>>(in)));
+    own.resize(static_cast<std::size_t>(plain.extent[0]));
     scratch = own.data();
   }
   project<T, S, Out, Run>(in, weights, out, executor, scratch);

@@ -117,30 +117,29 @@ inline void force_instruction_set(InstructionSet set) {
 
 namespace portable {
 #include "lockstep/simd/portable.inl"
-#include "lockstep/simd/register_tile.inl"
 }  // namespace portable
 #if defined(__x86_64__)
 #include "lockstep/simd/region_avx2_begin.inl"
 namespace avx2 {
 #include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/avx2.inl"
-#include "lockstep/simd/register_tile.inl"
 }  // namespace avx2
 #include "lockstep/simd/region_end.inl"
 #include "lockstep/simd/region_avx512_begin.inl"
 namespace avx512 {
 #include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/avx512.inl"
-#include "lockstep/simd/register_tile.inl"
 }  // namespace avx512
 #include "lockstep/simd/region_end.inl"
 #elif defined(__aarch64__)
 namespace neon {
 #include "lockstep/simd/vectors.inl"
 #include "lockstep/simd/neon.inl"
-#include "lockstep/simd/register_tile.inl"
 }  // namespace neon
 #endif
+
+#define LOCKSTEP_EACH_SET "lockstep/simd/register_tile.inl"
+#include "lockstep/simd/each_set.inl"
 
 /// f(tag of `set`), a set that this CPU has. A function of the set's namespace is called by its bare name with the tag
 /// as its first argument, which finds it.
