@@ -1,5 +1,6 @@
 // A layer gives the same bits through every cache of one storage, at any chunking; rows whose keys are gone are
 // refused, and a forward that fails leaves every kind of cache as it was.
+#include <algorithm>
 #include <lockstep/lockstep.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -268,6 +269,64 @@ TEST(PagesInALayer, OfForksAreCountedAsTheyWillBeCopied) {
           EXPECT_EQ(y, untouched);
           EXPECT_EQ(state(), before);
         }
+}
+
+/// The context of four queries under flags that hide all but the first 256 keys.
+template <class Kernel, class Cache>
+std::vector<float> seeing_256(const Cache& cache) {
+  const auto q = numbers<float>(4 * 4 * 6, 41);
+  std::vector<float> context(4 * 4 * 5), weights(at(4 * 4 * cache.length()));
+  std::vector<char> flags(at(cache.length()));
+  std::fill_n(flags.begin(), 256, 1);
+  const ls::KeyPadding mask(
+      ls::View<const bool, 2>::contiguous(reinterpret_cast<const bool*>(flags.data()), {1, cache.length()}));
+  ls::attend<Kernel, ls::KeyPadding>(
+      ls::View<const float, 3>::contiguous(q.data(), {4, 4, 6}), cache,
+      ls::View<float, 3>::contiguous(context.data(), {4, 4, 5}),
+      {.weights = ls::View<float, 4>::contiguous(weights.data(), {1, 4, 4, cache.length()}), .mask = mask});
+  return context;
+}
+
+// A ring that has lost places is restored into a cache that is then cut off among them: the hole is at its end.
+template <class S>
+void has_memory_for_what_is_missing() {
+  std::ostringstream of_ring, of_hole;
+  const auto x = numbers<float>(2000 * 12, 42);
+  ls::RingCache<S> ring(cache_shape, 300, 100, 4);
+  for (Index first = 0; first < 2000; first += 100)
+    ring.append(ls::View<const float, 3>::contiguous(x.data() + first * 12, {100, 2, 6}),
+                ls::View<const float, 3>::contiguous(x.data() + first * 10, {100, 2, 5}));
+  ls::save_cache(ring, of_ring);
+  ls::ContiguousCache<S> whole(cache_shape, 2100), growing(cache_shape, 2100, {.initial = 0});
+  std::istringstream in(of_ring.str());
+  ls::restore_cache(whole, in);
+  whole.truncate(1000);
+  ASSERT_EQ(whole.missing_after(0), (ls::KeyRange{256, 1000}));
+  ls::save_cache(whole, of_hole);
+  auto held = whole;
+  held.truncate(256);
+  const ls::PagePool<S> pool(cache_shape, 4);
+  ls::PagedCache<S> paged(pool);
+  const auto reads_what_is_held = [&](auto& cache) {
+    std::istringstream stream(of_hole.str());
+    ls::restore_cache(cache, stream);
+    for (Index b = 0; b * ls::block_keys < cache.length(); ++b)
+      for (Index g = 0; g < cache_shape.kv_heads; ++g) {
+        const auto first = reinterpret_cast<std::uintptr_t>(cache.block(g, b).keys);
+        ASSERT_GE(first, cache.memory().first) << "block " << b;
+        ASSERT_LT(first, cache.memory().last) << "block " << b;
+      }
+    EXPECT_TRUE(same_bits(seeing_256<ls::Tiled>(held), seeing_256<ls::Tiled>(cache), 5));
+    EXPECT_TRUE(same_bits(seeing_256<ls::Specification>(held), seeing_256<ls::Specification>(cache), 5));
+    EXPECT_TRUE(same_bits(seeing_256<ls::Materialized>(held), seeing_256<ls::Materialized>(cache), 5));
+  };
+  reads_what_is_held(growing);
+  reads_what_is_held(paged);
+  EXPECT_EQ(pool.free_pages(), 0);
+}
+TEST(EveryCache, HasMemoryForWhatIsMissingAtItsEnd) {
+  has_memory_for_what_is_missing<float>();
+  has_memory_for_what_is_missing<std::int8_t>();
 }
 
 TEST(Int8InALayer, RefusesWhatHasNoCodeAndKeepsTheCache) {

@@ -261,8 +261,9 @@ class BlockCache {
     self().make_room(b * block_keys, (b + 1) * block_keys);
     return self().writable(kv_head, b);
   }
-  /// The tokens of a stream have all been stored.
-  void hold(Index length, KeyRange missing, std::uint64_t table) noexcept {
+  /// The tokens of a stream have all been stored. Kernels ask for blocks up to the length, whatever is missing there.
+  void hold(Index length, KeyRange missing, std::uint64_t table) {
+    self().make_room(0, length);
     length_ = length;
     missing_ = missing;
     table_ = table;
