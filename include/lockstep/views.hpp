@@ -357,13 +357,19 @@ ByteRange memory_of(const P& holder) noexcept {
   if constexpr (requires(ByteRange bytes) { bytes = holder.memory(); }) return holder.memory();
   return {};
 }
-/// The same for what a checked policy, or its parts a and b, borrow, for a cache, and for plain keys and values.
+/// The same for what a checked policy, its parts a and b or its rotary table borrow, for a cache, and for plain keys
+/// and values.
 template <class P>
 Status check_apart_from(const char* name, const P& holder, std::initializer_list<NamedBytes> written) noexcept {
   if constexpr (requires { holder.a, holder.b; })
     return first_error(check_apart_from(name, holder.a, written), check_apart_from(name, holder.b, written));
   else if constexpr (requires { bytes_of(holder.keys), bytes_of(holder.values); })
     return check_apart({{"keys", bytes_of(holder.keys)}, {"values", bytes_of(holder.values)}}, written);
+  else if constexpr (requires { bytes_of(holder.table().cosines()); })
+    return check_apart({{name, memory_of(holder)},
+                        {"cos", bytes_of(holder.table().cosines())},
+                        {"sin", bytes_of(holder.table().sines())}},
+                       written);
   else
     return check_apart({{name, memory_of(holder)}}, written);
 }

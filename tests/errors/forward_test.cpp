@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "errors/refusal.hpp"
@@ -138,6 +139,7 @@ struct Scene {
   std::vector<Cache> caches;
   std::vector<Cache*> pointers;
 
+  std::vector<float> numbers = std::vector<float>(24 * 16, 0.1F);
   std::array<float, 400> x_memory{}, y_memory{}, lse_memory{}, weights_memory{}, context_memory{};
   std::array<Index, 6> position_memory{};
   std::array<Index, 2> lengths{2, 1};
@@ -278,6 +280,44 @@ TEST(ForwardTakes, TheSceneThatTheRowsSpoil) {
     scene.forward();
     EXPECT_TRUE(scene.bytes() != before);
   }
+}
+
+// What a rotary policy borrows: the numbers of its table, and a list of positions.
+template <class Position>
+void expect_apart_from(const Position& position, float* borrowed, const char* name) {
+  Scene scene(one_cache);
+  using Rotated = ls::Attention<float, 4, 2, Position>;
+  const auto matrix = [&](Index out, Index in) {
+    return View<const float, 2>::contiguous(scene.numbers.data(), {out, in});
+  };
+  const Rotated rotated({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
+                        {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
+                        position);
+  ls::Workspace over(borrowed, 80);
+  typename Rotated::Cache cache = rotated.make_cache(10);
+  const auto refusal = [&](View<float, 3> y, ls::Workspace* workspace) {
+    const Status status = rotated.check(scene.x, cache, y, {.workspace = workspace});
+    return Outcome{status.code(), status.message()};
+  };
+  EXPECT_TRUE(errors::is_refusal(refusal(View<float, 3>::contiguous(borrowed + 1, {1, 3, 8}), nullptr),
+                                 {invalid, "y", std::string("overlaps ") + name, "its own"}));
+  EXPECT_TRUE(
+      errors::is_refusal(refusal(scene.y, &over), {invalid, "workspace", std::string("overlaps ") + name, "its own"}));
+  EXPECT_EQ(refusal(scene.y, nullptr).message, "");
+}
+TEST(ForwardRefuses, MemoryThatARotaryPolicyBorrows) {
+  std::array<float, 40> cos{}, sin{};
+  std::array<Index, 30> list{};
+  const auto table = ls::RopeTable<float>::borrowed(View<const float, 2>::contiguous(cos.data(), {12, 2}),
+                                                    View<const float, 2>::contiguous(sin.data(), {12, 2}));
+  const ls::Rope<ls::HalfSplit, float> rope(table);
+  const ls::MultimodalRope<ls::HalfSplit, float> listed(table, {1, 1, 0},
+                                                        View<const Index, 2>::contiguous(list.data(), {10, 3}));
+  expect_apart_from(rope, cos.data(), "cos");
+  expect_apart_from(rope, sin.data(), "sin");
+  expect_apart_from(listed, cos.data(), "cos");
+  expect_apart_from(listed, sin.data(), "sin");
+  expect_apart_from(listed, reinterpret_cast<float*>(list.data()), "positions");
 }
 
 TEST(WorkspaceBytes, AreNotSmallForCallsThatNoMemoryHolds) {

@@ -104,6 +104,10 @@ class RopeTable {
   const C* cos(Index position) const noexcept { return data_->cos.data + data_->cos.offset(position, 0); }
   /// The sines alike.
   const C* sin(Index position) const noexcept { return data_->sin.data + data_->sin.offset(position, 0); }
+  /// All cosines [positions, rotary_dim/2]; absent without a table.
+  View<const C, 2> cosines() const noexcept { return empty() ? View<const C, 2>{} : data_->cos; }
+  /// All sines alike.
+  View<const C, 2> sines() const noexcept { return empty() ? View<const C, 2>{} : data_->sin; }
   /// Angle per position of each pair, scaled; empty for the caller's own cosines and sines.
   std::span<const double> inverse_frequencies() const noexcept {
     return empty() ? std::span<const double>{} : std::span<const double>(data_->frequencies);
