@@ -141,8 +141,8 @@ class Attention {
   /// x [q_len, hidden] and one cache, or x [batch, q_len, hidden] and a list of caches (or of pointers to them), one a
   /// sequence, of any lengths: appends q_len keys and values to each cache and writes y of x's shape. With
   /// options.lengths x is [tokens, hidden] and sequences have as many rows as those say: prompts and single tokens may
-  /// mix. x, y, the caches and what options ask for must not overlap. Errors: those of check(), raised before anything
-  /// is written; whatever else fails leaves the caches as before.
+  /// mix. x, y, the caches, what options ask for and what policies borrow must not overlap. Errors: those of check(),
+  /// raised before anything is written; whatever else fails leaves the caches as before.
   template <class X, detail::CacheOrList K, class Y>
   void forward(const X& x, K&& caches, Y&& y, const Options& options = {}) const {
     static_assert(check_types<X, Y, detail::CacheIn<K>>());
@@ -429,13 +429,16 @@ class Attention {
                                                     {"raw_logits", bytes_of(options.raw_logits)},
                                                     {"context", bytes_of(options.context)},
                                                     {"workspace", bytes_of(options.workspace)}};
+    const auto check_read = [&](std::initializer_list<NamedBytes> changed) noexcept {
+      return first_error(check_apart(read, changed), check_apart_from("mask", mask_of(call), changed),
+                         check_apart_from("positions", position_, changed));
+    };
     if constexpr (has_caches<K>)
       for (Index b = 0; b < detail::cache_count(caches); ++b) {
         const NamedBytes cache{"cache", detail::memory_of(*detail::cache_at(caches, b))};
-        if (Status s = first_error(check_apart(read, {cache}), check_apart(written, {cache})); !s.ok()) return s;
+        if (Status s = first_error(check_read({cache}), check_apart(written, {cache})); !s.ok()) return s;
       }
-    return first_error(check_apart(read, written), check_apart_from("mask", mask_of(call), written),
-                       check_apart_from("positions", position_, written));
+    return check_read(written);
   }
 
   /// The most keys that a sequence will have.

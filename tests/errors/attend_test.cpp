@@ -85,6 +85,7 @@ struct Scene {
   std::array<float, 400> q_memory{}, context_memory{}, lse_memory{}, weights_memory{};
   std::array<bool, 20> flags{};
   std::array<std::uint32_t, 3> streams{};
+  std::array<Index, 1> lengths{3};
   std::array<std::byte, 100> workspace_memory{};
   std::unique_ptr<ls::Workspace> workspace;
 };
@@ -109,6 +110,8 @@ const Row rows[] = {
     {"FlagsInTheContext", any_form, {invalid, "context", "overlaps mask", "its own"}, [](Scene& s) { s.options.mask.b = ls::KeyPadding(View<const bool, 2>::contiguous(reinterpret_cast<const bool*>(s.context_memory.data()), {2, 5})); }},
     {"FlagsInTheWorkspace", any_form, {invalid, "workspace", "overlaps mask", "its own"}, [](Scene& s) { s.options.mask.b = ls::KeyPadding(View<const bool, 2>::contiguous(reinterpret_cast<const bool*>(s.workspace_memory.data()), {2, 5})); s.small_workspace(); }},
     {"StreamsOverContext", any_form, {invalid, "context", "overlaps dropout_streams", "its own"}, [](Scene& s) { s.options.dropout_streams = {reinterpret_cast<const std::uint32_t*>(s.context_memory.data()), static_cast<std::size_t>(s.batch)}; }},
+    {"ContextOverLengths", one_cache, {invalid, "context", "overlaps lengths", "its own"}, [](Scene& s) { s.options.lengths = s.lengths; s.context.data = reinterpret_cast<float*>(s.lengths.data()); }},
+    {"LseOverLengths", one_cache, {invalid, "lse", "overlaps lengths", "its own"}, [](Scene& s) { s.options.lengths = s.lengths; s.options.lse.data = reinterpret_cast<float*>(s.lengths.data()); }},
     {"QueryWithoutHeads", any_form, {invalid, "heads", "0 query heads over 2", "multiples"}, [](Scene& s) { s.q.extent[2] = s.context.extent[2] = 0; }},
     {"ContextOfAnotherBatch", any_form, {invalid, "context", "[3, 3, 4, 4]", "3, 4, 4]"}, [](Scene& s) { s.context.extent[0] = 3; }},
     {"ContextOfAnotherLength", any_form, {invalid, "context", "2, 4, 4]", "3, 4, 4]"}, [](Scene& s) { s.context.extent[1] = 2; }},

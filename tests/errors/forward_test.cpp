@@ -85,6 +85,12 @@ struct Scene {
   }
   // The keys of the last sequence, in the middle of a cache's memory.
   float* in_cache() const { return const_cast<float*>(pointers.back()->block(0, 0).keys) + 7; }
+  // The length of one sequence, for results to lie over.
+  float* over_lengths() {
+    lengths[0] = 3;
+    options.lengths = std::span(lengths).first(1);
+    return reinterpret_cast<float*>(lengths.data());
+  }
   // One sequence of so many tokens, which are one in memory.
   void whole(Index tokens) {
     options = {};
@@ -190,6 +196,11 @@ const Row rows[] = {
     {"LogitsInACache", cached, {invalid, "cache", "overlaps raw_logits", "its own"}, [](Scene& s) { s.options.raw_logits = s.options.weights; s.options.raw_logits.data = s.in_cache(); }},
     {"ContextInACache", cached, {invalid, "cache", "overlaps context", "its own"}, [](Scene& s) { s.options.context.data = s.in_cache(); }},
     {"PositionsInACache", cached, {invalid, "cache", "overlaps positions", "its own"}, [](Scene& s) { s.positions(1); s.options.positions.data = reinterpret_cast<const Index*>(s.in_cache() + 1); }},
+    {"LengthsInACache", one_cache, {invalid, "cache", "overlaps lengths", "its own"}, [](Scene& s) { s.options.lengths = {new (s.in_cache() + 1) Index(3), 1}; }},
+    {"StreamsInACache", cached, {invalid, "cache", "overlaps dropout_streams", "its own"}, [](Scene& s) { s.options.dropout_streams = {reinterpret_cast<const std::uint32_t*>(s.in_cache()), static_cast<std::size_t>(s.batch)}; }},
+    {"YOverLengths", one_cache, {invalid, "y", "overlaps lengths", "its own"}, [](Scene& s) { s.y.data = s.over_lengths(); }},
+    {"LseOverLengths", one_cache, {invalid, "lse", "overlaps lengths", "its own"}, [](Scene& s) { s.options.lse.data = s.over_lengths(); }},
+    {"WorkspaceOverLengths", one_cache, {invalid, "workspace", "overlaps lengths", "its own"}, [](Scene& s) { s.workspace_over(s.over_lengths()); }},
     {"WorkspaceInACache", cached, {invalid, "cache", "overlaps workspace", "its own"}, [](Scene& s) { s.workspace_over(s.in_cache()); }},
     {"LseOfExtentsBeyond64Bits", any_form, {invalid, "lse", "[4294967296, 4294967296, 3]", "4, 3]"}, [](Scene& s) { s.options.lse = View<float, 3>::contiguous(nullptr, {Index{1} << 32, Index{1} << 32, 3}); }},
     {"LseOfAnotherBatch", any_form, {invalid, "lse", "[3, 4, 3]", "4, 3]"}, [](Scene& s) { s.options.lse.extent[0] = 3; }},
@@ -282,42 +293,58 @@ TEST(ForwardTakes, TheSceneThatTheRowsSpoil) {
   }
 }
 
-// What a rotary policy borrows: the numbers of its table, and a list of positions.
-template <class Position>
-void expect_apart_from(const Position& position, float* borrowed, const char* name) {
+// Memory that policies borrow from, and that caches lie in; none is as large as the distance of what is borrowed.
+struct Lent {
+  alignas(64) std::array<std::byte, 4 * 49984> bytes{};
+  ls::MemorySource source(Index at) {
+    return {[](void* lent, std::size_t, std::size_t) { return lent; },
+            [](void*, void*, std::size_t, std::size_t) noexcept {}, bytes.data() + at};
+  }
+  template <class E, int Rank>
+  View<E, Rank> view(Index at, const std::array<Index, static_cast<std::size_t>(Rank)>& extent) {
+    return View<E, Rank>::contiguous(reinterpret_cast<E*>(bytes.data() + at), extent);
+  }
+};
+
+// `at`: where the memory lies that the policy borrows under this name.
+template <class Policy>
+void expect_apart_from(const Policy& policy, Lent& lent, Index at, const char* name) {
+  SCOPED_TRACE(name);
   Scene scene(one_cache);
-  using Rotated = ls::Attention<float, 4, 2, Position>;
+  using Borrowing = ls::Attention<float, 4, 2, Policy>;
   const auto matrix = [&](Index out, Index in) {
     return View<const float, 2>::contiguous(scene.numbers.data(), {out, in});
   };
-  const Rotated rotated({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
+  const Borrowing layer({.hidden = 8, .head_dim = 6, .v_head_dim = 4},
                         {.query = matrix(24, 8), .key = matrix(12, 8), .value = matrix(8, 8), .output = matrix(8, 16)},
-                        position);
-  ls::Workspace over(borrowed, 80);
-  typename Rotated::Cache cache = rotated.make_cache(10);
-  const auto refusal = [&](View<float, 3> y, ls::Workspace* workspace) {
-    const Status status = rotated.check(scene.x, cache, y, {.workspace = workspace});
-    return Outcome{status.code(), status.message()};
+                        policy);
+  const auto refuses = [&](const char* argument, auto cache, View<float, 3> y, ls::Workspace* workspace) {
+    const Status status = layer.check(scene.x, cache, y, {.workspace = workspace});
+    return errors::is_refusal({status.code(), status.message()},
+                              {invalid, argument, std::string("overlaps ") + name, "its own"});
   };
-  EXPECT_TRUE(errors::is_refusal(refusal(View<float, 3>::contiguous(borrowed + 1, {1, 3, 8}), nullptr),
-                                 {invalid, "y", std::string("overlaps ") + name, "its own"}));
-  EXPECT_TRUE(
-      errors::is_refusal(refusal(scene.y, &over), {invalid, "workspace", std::string("overlaps ") + name, "its own"}));
-  EXPECT_EQ(refusal(scene.y, nullptr).message, "");
+  auto cache = layer.make_cache(10);
+  ls::Workspace over(lent.bytes.data() + at + 4, 8);
+  EXPECT_TRUE(layer.check(scene.x, cache, scene.y).ok());
+  EXPECT_TRUE(refuses("y", cache, lent.view<float, 3>(at + 4, {1, 3, 8}), nullptr));
+  EXPECT_TRUE(refuses("workspace", cache, scene.y, &over));
+  EXPECT_TRUE(refuses("cache", layer.make_cache(10, ls::CacheMemory{.source = lent.source(at)}), scene.y, nullptr));
 }
-TEST(ForwardRefuses, MemoryThatARotaryPolicyBorrows) {
-  std::array<float, 40> cos{}, sin{};
-  std::array<Index, 30> list{};
-  const auto table = ls::RopeTable<float>::borrowed(View<const float, 2>::contiguous(cos.data(), {12, 2}),
-                                                    View<const float, 2>::contiguous(sin.data(), {12, 2}));
+
+TEST(ForwardRefuses, MemoryThatPoliciesBorrow) {
+  const auto lent = std::make_unique<Lent>();
+  const auto table = ls::RopeTable<float>::borrowed(lent->view<const float, 2>(0, {12, 2}),
+                                                    lent->view<const float, 2>(49984, {12, 2}));
   const ls::Rope<ls::HalfSplit, float> rope(table);
   const ls::MultimodalRope<ls::HalfSplit, float> listed(table, {1, 1, 0},
-                                                        View<const Index, 2>::contiguous(list.data(), {10, 3}));
-  expect_apart_from(rope, cos.data(), "cos");
-  expect_apart_from(rope, sin.data(), "sin");
-  expect_apart_from(listed, cos.data(), "cos");
-  expect_apart_from(listed, sin.data(), "sin");
-  expect_apart_from(listed, reinterpret_cast<float*>(list.data()), "positions");
+                                                        lent->view<const Index, 2>(2 * 49984, {10, 3}));
+  expect_apart_from(rope, *lent, 0, "cos");
+  expect_apart_from(rope, *lent, 49984, "sin");
+  expect_apart_from(listed, *lent, 0, "cos");
+  expect_apart_from(listed, *lent, 49984, "sin");
+  expect_apart_from(listed, *lent, 2 * 49984, "positions");
+  expect_apart_from(ls::Causal{} & ls::KeyPadding(lent->view<const bool, 2>(3 * 49984, {1, 10})), *lent, 3 * 49984,
+                    "mask");
 }
 
 TEST(WorkspaceBytes, AreNotSmallForCallsThatNoMemoryHolds) {

@@ -1,6 +1,7 @@
 // Every wrong argument of draft trees: refused before anything is written, by check_tree() with the same words.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -55,6 +56,17 @@ struct Scene {
   }
   void attend() { ls::attend_tree<ls::Specification>(q, parents, cache, context, attend_options); }
   void over_parents(float*& data) { data = reinterpret_cast<float*>(nodes.data()); }
+  // Among places that no token has, which are zeros.
+  void parents_in_cache() {
+    auto* const inside = const_cast<float*>(cache.block(0, 0).keys) + 512;
+    parents = {new (inside) Index[3]{-1, 0, 0}, 3};
+    try {
+      forward();
+    } catch (...) {
+      std::fill_n(inside, 6, 0.0F);
+      throw;
+    }
+  }
   std::vector<float> state() const {
     std::vector<float> all(memory);
     all.push_back(static_cast<float>(cache.length()));
@@ -96,6 +108,7 @@ const Row rows[] = {
     {"XNull", {invalid, "x", "null", "[1, 3, 8]"}, [](Scene& s) { s.x.data = nullptr; s.forward(); }},
     {"YOfFewerNodes", {invalid, "y", "[1, 2, 8]", "[1, 3, 8]"}, [](Scene& s) { s.y.extent[1] = 2; s.forward(); }},
     {"YOverParents", {invalid, "y", "overlaps parents", "its own"}, [](Scene& s) { s.over_parents(s.y.data); s.forward(); }},
+    {"ParentsInTheCache", {invalid, "cache", "overlaps parents", "its own"}, [](Scene& s) { s.parents_in_cache(); }},
     {"LseOfAnotherLength", {invalid, "lse", "[1, 4, 2]", "[1, 4, 3]"}, [](Scene& s) { s.lse(2); s.forward(); }},
     {"LseOverParents", {invalid, "lse", "overlaps parents", "its own"}, [](Scene& s) { s.over_parents(s.options.lse.data); s.forward(); }},
     {"CacheWithTooLittleRoom", {too_long, "cache", "3 tokens to append to 5", "7 in all"}, [](Scene& s) { Layer::Cache small = layer().make_cache(7); std::swap(small, s.cache); s.cache.append(View<const float, 3>::contiguous(numbers.data(), {5, 2, 6}), View<const float, 3>::contiguous(numbers.data(), {5, 2, 4})); try { s.forward(); } catch (...) { std::swap(small, s.cache); throw; } }},
