@@ -87,7 +87,7 @@ template <class C, class S, int R, int N, bool Few>
                                    Ahead& ahead) noexcept {
   using Line = Lines<C, S, N>;
   constexpr LinePlaces<N, lanes> slabs{BlockLayout<S>::value_slab};
-  KeyRange seen[R], some{}, common{0, block_keys};
+  KeyRange seen[static_cast<std::size_t>(R)], some{}, common{0, block_keys};
   for (int r = 0; r < R; ++r) {
     seen[r] = rows[r].takes_part && !rows[r].listed ? rows[r].keys : KeyRange{};
     if (seen[r].empty()) continue;
@@ -145,7 +145,7 @@ template <class C, class S>
   typename V::Reg sum[per_line<C>];
   unroll<per_line<C>>([&](auto v) __attribute__((always_inline)) { sum[v] = V::zero(); });
   const auto weigh = [&]<int N>(Index line) __attribute__((always_inline)) {
-    typename V::Reg p[N * per_line<C>];
+    typename V::Reg p[static_cast<std::size_t>(N * per_line<C>)];
     unroll<N * per_line<C>>([&](auto v) __attribute__((always_inline)) {
       p[v] = V::sub(V::load(score + line * lanes + v * V::width), anchor);
     });
