@@ -38,6 +38,7 @@ Index concurrency_of(const Run& executor) noexcept {
 /// that run twice, or not all of them, change nothing. Errors: an executor that returns before all tasks were taken.
 template <class Run, class Work>
 void for_each_task(const Run& executor, Index tasks, Effort effort, Work&& work) {
+  // An executor may say from how much work on it pays, by a member parallel_from().
   Index pays_from = parallel_from_nanoseconds;
   if constexpr (requires { executor.parallel_from(); }) pays_from = executor.parallel_from();
   const Index concurrency = effort.nanoseconds() < pays_from ? 1 : concurrency_of(executor);
